@@ -30,9 +30,13 @@ type Enumerator[S Split] interface {
 }
 
 // ReaderInfo describes a registered reader attempt.
+//
+// The splits it names are owned: an enumerator that still has one of them unassigned, because its own state is older, drops
+// it there and never assigns it again unless it is returned.
 type ReaderInfo struct {
-	ID     ReaderID
-	Splits []SplitID // what it already holds, after a restore; read only
+	ID       ReaderID
+	Splits   []SplitID // what it already holds, after a restore or a failover of the coordinator; read only
+	Finished []SplitID // what it has read to the end; no completed checkpoint may contain that yet; read only
 }
 
 // SplitRequestHandler is an optional ability of an [Enumerator]: a reader asked for a split.
