@@ -15,17 +15,21 @@ type Chunk[E any] struct {
 	Bytes int64
 }
 
-// Fetched is the result of one Fetch. The reader owns it after the return.
+// Fetched is the result of one Fetch. The reader owns it after the return. A chunk of a split that is not assigned to this
+// fetcher, or that it reported as finished before, is an error: dropped silently it would be lost data.
 type Fetched[E any] struct {
 	Chunks []Chunk[E]
 	// Finished lists splits that ended after the elements in Chunks: nothing of them is fetched again.
 	Finished []sdk.SplitID
-	// Release, when set, is called once on the reader loop after the last element was emitted or dropped.
+	// Release, when set, is called once on the reader loop after the last element was emitted or dropped. Sinks may still
+	// read an emitted record or view then, so what backs those must not be reused here. It does not block. (Only a
+	// fetch that Close has given up waiting for is released on its own goroutine.)
 	Release func()
 }
 
 // Change is what a fetcher is told before its next Fetch. Added are splits at the position to start from; Removed were
-// finished, revoked or given up; Paused and Resumed change who is to be fetched.
+// given up with [Reader.RemoveSplits]; Paused and Resumed change who is to be fetched. Paused and Resumed may name a split of
+// Added, so apply Added first. A split that Fetch itself reported as finished is not told back.
 type Change[S sdk.Split] struct {
 	Added           []S
 	Removed         []sdk.SplitID
@@ -36,7 +40,9 @@ type Change[S sdk.Split] struct {
 type SplitReader[E any, S sdk.Split] interface {
 	// Fetch blocks until there is something to hand over, ctx ends, or something fails. When ctx ends it returns soon:
 	// with what it has, or with context.Cause(ctx). Nothing may be lost: the next Fetch goes on where this one stopped.
-	// It is called only while at least one split is assigned and not paused. An error ends the reader.
+	// It is called only while at least one split is assigned and not paused. An error ends the reader, after what was
+	// fetched before it (and what came with it) has been emitted; a panic counts as an error. A Fetch that brings nothing
+	// should have waited: when several in a row return empty at once the fetcher pauses between them, 1 ms to 100 ms.
 	Fetch(ctx context.Context) (Fetched[E], error)
 	// HandleSplits applies a change. It does not block.
 	HandleSplits(change Change[S]) error
@@ -66,7 +72,8 @@ type Config[E any, S sdk.Split, St any] struct {
 	// state past them and answers how many were consumed. It runs on the reader loop and is called again with the rest.
 	EmitChunk func(elements []E, state *St, out sdk.Output) (consumed int, err error)
 
-	// ToState and ToSplit convert between the split and its state on the loop. ToSplit is given a pointer that it must not keep.
+	// ToState and ToSplit convert between the split and its state on the loop. ToSplit is given a pointer that it must not
+	// keep; the split it makes must share nothing that Emit changes later.
 	ToState func(S) St
 	ToSplit func(*St) S
 
@@ -79,7 +86,8 @@ type Config[E any, S sdk.Split, St any] struct {
 	QueueFetches int   // default 2
 	QueueBytes   int64 // default 64 MiB
 
-	// RecordsPerSecond limits this reader; 0 is no limit.
+	// RecordsPerSecond limits what this reader emits; 0 is no limit. After a pause up to a twentieth of a second's worth
+	// may pass at once.
 	RecordsPerSecond float64
 
 	// OnCheckpoint is told of completed checkpoints, on the loop: the splits as they were in that snapshot, finished ones

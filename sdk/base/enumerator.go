@@ -1,8 +1,12 @@
 package base
 
 import (
+	"errors"
+
 	"github.com/penstock-dev/penstock/sdk"
 )
+
+var errSkeleton = errors.New("not built yet")
 
 // Enumerator discovers splits from time to time and assigns each once.
 type Enumerator[S sdk.Split] struct{ cfg EnumeratorConfig[S] }
