@@ -1,0 +1,237 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/penstock-dev/penstock/sdk"
+	"github.com/penstock-dev/penstock/sdk/base"
+)
+
+// fetcher reads all partitions of a reader through one client. Everything but the client belongs to the fetcher goroutine.
+type fetcher struct {
+	source  Source
+	client  *kgo.Client
+	cluster cluster
+	lag     *lag
+	log     limitedLog
+
+	parts map[place]*partition
+	ids   map[sdk.SplitID]place
+	// parked are partitions that the client still holds, paused, though they ended: taking one out of the client throws away what
+	// is fetched of all others.
+	parked map[place]bool
+	// starting waits for what is checked before the first fetch; since is when that began to fail.
+	starting []*partition
+	since    time.Time
+	// finished waits to be told with the next fetch.
+	finished []sdk.SplitID
+}
+
+// partition is a split on the fetcher's side.
+type partition struct {
+	Split        // as it was added, but for Offset, which is the next one to hand over
+	id           sdk.SplitID
+	paused, done bool
+}
+
+var _ base.SplitReader[*kgo.Record, Split] = (*fetcher)(nil)
+
+func newFetcher(source Source, ctx sdk.ReaderContext, lag *lag) (*fetcher, error) {
+	log := newLimitedLog(ctx.Logger())
+	client, err := source.fetchClient(clientLog{log}, newHealth(ctx.Metrics()))
+	if err != nil {
+		return nil, sdk.Fatal(fmt.Errorf("kafka: client options: %w", err))
+	}
+	return &fetcher{
+		source: source, client: client, cluster: cluster{client}, lag: lag, log: log,
+		parts: make(map[place]*partition), ids: make(map[sdk.SplitID]place), parked: make(map[place]bool),
+	}, nil
+}
+
+// Close implements [base.SplitReader].
+func (f *fetcher) Close() error {
+	f.client.Close()
+	return nil
+}
+
+// HandleSplits implements [base.SplitReader].
+func (f *fetcher) HandleSplits(change base.Change[Split]) error {
+	f.remove(change.Removed)
+	for _, s := range change.Added {
+		p := &partition{Split: s, id: s.SplitID()}
+		f.parts[s.place()], f.ids[p.id] = p, s.place()
+		f.starting = append(f.starting, p)
+		f.lag.track(s)
+	}
+	f.pause(change.Paused, true)
+	f.pause(change.Resumed, false)
+	return nil
+}
+
+func (f *fetcher) remove(ids []sdk.SplitID) {
+	gone := make(topicPartitions)
+	for _, id := range ids {
+		at, ok := f.ids[id]
+		if !ok {
+			continue
+		}
+		p := f.parts[at]
+		delete(f.parts, at)
+		delete(f.ids, id)
+		f.lag.forget(id)
+		if i := slices.Index(f.starting, p); i >= 0 {
+			f.starting = slices.Delete(f.starting, i, i+1)
+			continue
+		}
+		if p.done {
+			f.parked[at] = true
+			continue
+		}
+		gone.add(at)
+	}
+	if len(gone) > 0 {
+		f.client.RemoveConsumePartitions(gone)
+	}
+}
+
+func (f *fetcher) pause(ids []sdk.SplitID, paused bool) {
+	changed := make(topicPartitions)
+	for _, id := range ids {
+		at, ok := f.ids[id]
+		if !ok {
+			continue
+		}
+		p := f.parts[at]
+		p.paused = paused
+		if !p.done && !slices.Contains(f.starting, p) {
+			changed.add(at)
+		}
+	}
+	switch {
+	case len(changed) == 0:
+	case paused:
+		f.client.PauseFetchPartitions(changed)
+	default:
+		f.client.ResumeFetchPartitions(changed)
+	}
+}
+
+// Fetch implements [base.SplitReader].
+func (f *fetcher) Fetch(ctx context.Context) (base.Fetched[*kgo.Record], error) {
+	var out base.Fetched[*kgo.Record]
+	for {
+		if err := f.start(ctx); err != nil {
+			return out, err
+		}
+		if out.Finished, f.finished = f.finished, nil; len(out.Finished) > 0 {
+			return out, nil
+		}
+		fetches, err := f.poll(ctx)
+		if err != nil {
+			return out, err
+		}
+		if fetches == nil {
+			if err := f.checkTails(ctx); err != nil {
+				return out, err
+			}
+			continue
+		}
+		if err := f.firstError(ctx, fetches); err != nil {
+			return out, err
+		}
+		out.Chunks = f.take(fetches)
+		out.Finished, f.finished = f.finished, nil
+		if len(out.Chunks) > 0 || len(out.Finished) > 0 {
+			return out, nil
+		}
+	}
+}
+
+// poll waits for records. It returns nothing at all when a partition waits for its stop and the brokers stayed silent for two
+// fetches: the stop may then lie behind markers or gaps that the client never shows.
+func (f *fetcher) poll(ctx context.Context) (kgo.Fetches, error) {
+	waiting := ctx
+	if f.awaitsStop() {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, 2*f.source.FetchMaxWait)
+		defer cancel()
+	}
+	fetches := f.client.PollFetches(waiting)
+	err := fetches.Err0()
+	switch {
+	case err == nil:
+		return fetches, nil
+	case errors.Is(err, kgo.ErrClientClosed):
+		return nil, fmt.Errorf("kafka: %w", err)
+	case waiting.Err() == nil || !errors.Is(err, waiting.Err()):
+		return fetches, nil // an error of a partition
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	default:
+		return nil, nil
+	}
+}
+
+// take turns fetched records into chunks, one a partition, cut at the stop.
+func (f *fetcher) take(fetches kgo.Fetches) []base.Chunk[*kgo.Record] {
+	var chunks []base.Chunk[*kgo.Record]
+	done := make(topicPartitions)
+	fetches.EachPartition(func(got kgo.FetchTopicPartition) {
+		p := f.parts[place{got.Topic, got.Partition}]
+		if p == nil || p.done {
+			return
+		}
+		f.lag.learn(p.id, f.end(p, got.FetchPartition))
+		records, reached := p.cut(got.Records)
+		if len(records) > 0 {
+			p.Offset = records[len(records)-1].Offset + 1
+			chunks = append(chunks, base.Chunk[*kgo.Record]{Split: p.id, Elements: records, Bytes: payloadBytes(records)})
+		}
+		if reached || p.ended() {
+			f.finish(p)
+			done.add(p.place())
+		}
+	})
+	if len(done) > 0 {
+		f.client.PauseFetchPartitions(done)
+	}
+	return chunks
+}
+
+// end is how far records of p count as pending.
+func (f *fetcher) end(p *partition, got kgo.FetchPartition) int64 {
+	switch {
+	case p.Stop != NoStop:
+		return p.Stop
+	case f.source.Isolation == ReadUncommitted:
+		return got.HighWatermark
+	default:
+		return got.LastStableOffset
+	}
+}
+
+// cut drops the records from the stop on and says whether there were any, which proves that nothing before it is left.
+func (p *partition) cut(records []*kgo.Record) (before []*kgo.Record, reached bool) {
+	if p.Stop == NoStop || len(records) == 0 || records[len(records)-1].Offset < p.Stop {
+		return records, false
+	}
+	n := sort.Search(len(records), func(i int) bool { return records[i].Offset >= p.Stop })
+	return records[:n], true
+}
+
+func (f *fetcher) finish(p *partition) {
+	p.done = true
+	f.finished = append(f.finished, p.id)
+}
+
+// topicPartitions is what the client wants to be told.
+type topicPartitions map[string][]int32
+
+func (m topicPartitions) add(p place) { m[p.topic] = append(m[p.topic], p.partition) }

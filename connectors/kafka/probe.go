@@ -1,0 +1,88 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/penstock-dev/penstock/sdk"
+)
+
+// probeWithin bounds a probe beside the limit of its caller.
+const probeWithin = 20 * time.Second
+
+// Probe implements [sdk.Prober]: it logs in, looks for the topics and connects to the brokers that lead them, and says what is wrong
+// in words: the address, the reason, what to do. A pattern may match nothing yet, unless the job has a stop.
+func (s *Source) Probe(ctx context.Context) error {
+	if err := s.Validate(); err != nil {
+		return sdk.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
+	source := s.withDefaults()
+	client, err := source.adminClient()
+	if err != nil {
+		return sdk.Fatal(fmt.Errorf("kafka: client options: %w", err))
+	}
+	defer client.Close()
+	d := &discovery{source: source, owns: source.topicFilter()}
+	topics, err := d.topics(ctx, cluster{client}, true)
+	switch {
+	case err == nil:
+		return probeLeaders(ctx, client, topics)
+	case errors.Is(err, ErrTopicMissing):
+		return fmt.Errorf("%w (%s)", err, existing(ctx, cluster{client}))
+	case errors.Is(err, ErrUnreachable), errors.Is(err, ErrLogin):
+		return fmt.Errorf("brokers %s: %w", strings.Join(source.Brokers, ", "), err)
+	default:
+		return err
+	}
+}
+
+// existing lists a few topics for somebody who misspelt one.
+func existing(ctx context.Context, c cluster) string {
+	const shown = 10
+	all, err := c.topics(ctx, nil)
+	if err != nil {
+		return "the cluster does not list its topics"
+	}
+	maps.DeleteFunc(all, func(_ string, t *topic) bool { return t.internal || t.err != nil })
+	names := slices.Sorted(maps.Keys(all))
+	switch {
+	case len(names) == 0:
+		return "the cluster has no topics"
+	case len(names) > shown:
+		return fmt.Sprintf("the cluster has %d topics, such as %s", len(names), strings.Join(names[:shown], ", "))
+	default:
+		return "the cluster has " + strings.Join(names, ", ")
+	}
+}
+
+// probeLeaders connects to the brokers that lead the topics. They advertise addresses of their own, which are often not reachable from
+// here though the first address was. One that answers is enough: a broker may be down at the moment.
+func probeLeaders(ctx context.Context, client *kgo.Client, topics []*topic) error {
+	leaders := make(map[int32]struct{})
+	for _, t := range topics {
+		for _, leader := range t.leaders {
+			if leader >= 0 {
+				leaders[leader] = struct{}{}
+			}
+		}
+	}
+	var problems []error
+	for _, leader := range slices.Sorted(maps.Keys(leaders)) {
+		_, err := client.Broker(int(leader)).Request(ctx, kmsg.NewPtrApiVersionsRequest())
+		if err == nil {
+			return nil
+		}
+		problems = append(problems, fmt.Errorf("broker %d, at the address it advertises: %w", leader, unreachable(ctx, err)))
+	}
+	return errors.Join(problems...)
+}

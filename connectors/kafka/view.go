@@ -1,0 +1,90 @@
+package kafka
+
+import (
+	"unsafe"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/penstock-dev/penstock/sdk"
+)
+
+// view presents records of one partition as the client holds them. Transaction markers are elements but no records.
+type view struct {
+	split   sdk.SplitID
+	records []*kgo.Record
+}
+
+// Len implements [sdk.View].
+func (v *view) Len() int { return len(v.records) }
+
+// Bytes implements [sdk.View].
+func (v *view) Bytes(from, to int) int64 { return payloadBytes(v.records[from:to]) }
+
+// Record implements [sdk.View]. The fields are set one by one: a composite literal would be built elsewhere and copied, for
+// every record.
+func (v *view) Record(i int, into *sdk.Record) bool {
+	r := v.records[i]
+	if r.Attrs.IsControl() {
+		return false
+	}
+	into.Key = r.Key
+	into.Value = r.Value
+	into.Headers = headers(r.Headers)
+	into.Time = r.Timestamp
+	into.Split = v.split
+	into.Topic = r.Topic
+	into.Partition = r.Partition
+	into.Epoch = r.LeaderEpoch
+	into.Offset = r.Offset
+	into.Sequence = ""
+	return true
+}
+
+// The conversion compiles only while both have the same fields in the same order, which is what makes headers right.
+var _ = sdk.Header(kgo.RecordHeader{})
+
+// headers presents the client's headers without copying them: the two types differ in their names only.
+func headers(h []kgo.RecordHeader) []sdk.Header {
+	if len(h) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*sdk.Header)(unsafe.Pointer(unsafe.SliceData(h))), len(h))
+}
+
+const (
+	// samples is how many records stand for the size of many: looking at a record whose memory is not in the cache
+	// costs as much as everything else that is done with it on the reader's side.
+	samples = 4
+	// largeRecord is the average size from which looking at each record costs nothing beside moving it.
+	largeRecord = 1 << 10
+)
+
+// payloadBytes estimates the payload of records: exactly for few or large ones, else from a sample.
+func payloadBytes(records []*kgo.Record) int64 {
+	if len(records) <= samples {
+		return exactBytes(records)
+	}
+	var sampled int64
+	for i := range samples {
+		sampled += recordBytes(records[i*(len(records)-1)/(samples-1)])
+	}
+	if sampled >= samples*largeRecord {
+		return exactBytes(records)
+	}
+	return sampled * int64(len(records)) / samples
+}
+
+func exactBytes(records []*kgo.Record) (sum int64) {
+	for _, r := range records {
+		sum += recordBytes(r)
+	}
+	return sum
+}
+
+func recordBytes(r *kgo.Record) int64 {
+	n := len(r.Key) + len(r.Value)
+	for i := range r.Headers {
+		n += len(r.Headers[i].Key) + len(r.Headers[i].Value)
+	}
+	return int64(n)
+}
