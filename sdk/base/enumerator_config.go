@@ -2,6 +2,8 @@ package base
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/penstock-dev/penstock/sdk"
@@ -55,4 +57,56 @@ type EnumeratorConfig[S sdk.Split] struct {
 	// OnRemoved is told, on the coordinator loop, of known splits that a discovery did not find any more, once each until
 	// they are found again. They stay known: a gap in metadata must not make a split start again.
 	OnRemoved func([]sdk.SplitID)
+}
+
+// Pauses between failing discoveries.
+const (
+	minDiscoveryPause = time.Second
+	maxDiscoveryPause = time.Minute
+)
+
+// discoveryPause is how long to wait after that many failures in a row.
+func discoveryPause(failures int) time.Duration {
+	pause := minDiscoveryPause
+	for i := 1; i < failures && pause < maxDiscoveryPause; i++ {
+		pause *= 2
+	}
+	return min(pause, maxDiscoveryPause)
+}
+
+// failAfter is the number of failures in a row that ends the epoch, 0 for none.
+func (c *EnumeratorConfig[S]) failAfter(firstDone bool) int {
+	switch {
+	case c.FailAfter > 0:
+		return c.FailAfter
+	case c.FailAfter == 0 && !firstDone:
+		return DefaultFailAfter
+	default:
+		return 0
+	}
+}
+
+// validate reports everything that is wrong, not only the first.
+func (c *EnumeratorConfig[S]) validate() error {
+	var errs []error
+	if c.Discover == nil {
+		errs = append(errs, errors.New("Discover is not set: it lists the splits that exist"))
+	}
+	if c.Interval < 0 {
+		errs = append(errs, fmt.Errorf("Interval is %s: use 0 for one discovery, or more", c.Interval))
+	}
+	if c.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("Timeout is %s: use 0 for one minute, or more", c.Timeout))
+	}
+	if c.FailAfter < NeverFail {
+		errs = append(errs, fmt.Errorf("FailAfter is %d: use 0 for the default, NeverFail, or a number of tries", c.FailAfter))
+	}
+	names := make(map[string]bool, len(c.Identity))
+	for _, a := range c.Identity {
+		if names[a.Name] {
+			errs = append(errs, fmt.Errorf("Identity names %q twice", a.Name))
+		}
+		names[a.Name] = true
+	}
+	return errors.Join(errs...)
 }
