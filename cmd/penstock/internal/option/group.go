@@ -1,0 +1,160 @@
+package option
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Section returns an option that is itself a mapping.
+func Section(name, meaning string, group Group) *Option {
+	o := Custom(name, "mapping", "", meaning, func(v Value) { group.decode(v) })
+	o.Group = &group
+	return o
+}
+
+// Variant is one of the possibilities of [OneOf]: its group, and what to do when it is the one that was chosen and decoded
+// without a problem.
+type Variant struct {
+	Group  Group
+	Chosen func()
+}
+
+// OneOf returns an option that is a mapping with exactly one entry, whose name says what the entry holds.
+func OneOf(name, meaning string, variants ...Variant) *Option {
+	byName := map[string]Variant{}
+	var groups []Group
+	for _, v := range variants {
+		byName[v.Group.Name] = v
+		groups = append(groups, v.Group)
+	}
+	allowed := slices.Sorted(maps.Keys(byName))
+	o := Custom(name, strings.Join(allowed, " | "), "", meaning, func(v Value) {
+		if !v.IsMapping() {
+			v.Problem("names no %s (%s), for example %s: {%s: {...}}", name, strings.Join(allowed, ", "), name, allowed[0])
+			return
+		}
+		count := 0
+		for kind, entry := range v.Mapping("") {
+			if count++; count > 1 {
+				entry.ProblemAtName("a job has one %s, and there is another before this one", name)
+				continue
+			}
+			variant, ok := byName[kind]
+			if !ok {
+				entry.ProblemAtName("unknown %s (%s)", name, choices(kind, allowed))
+				continue
+			}
+			if variant.Group.decode(entry) && variant.Chosen != nil {
+				variant.Chosen()
+			}
+		}
+		if count == 0 {
+			v.Problem("names no %s (%s)", name, strings.Join(allowed, ", "))
+		}
+	})
+	o.OneOf = groups
+	return o
+}
+
+// decode reads a mapping and reports whether it was without a problem.
+func (g *Group) decode(v Value) bool {
+	before := len(v.decoder.problems)
+	given := map[string]bool{}
+	for name, entry := range v.Mapping("a mapping of options") {
+		i := slices.IndexFunc(g.Options, func(o *Option) bool { return o.Name == name })
+		if i < 0 {
+			entry.ProblemAtName("unknown field%s", orList(didYouMean(name, names(g.Options)), names(g.Options)))
+			continue
+		}
+		o := g.Options[i]
+		given[name] = true
+		entry.secret = o.Secret
+		o.decode(entry)
+	}
+	if !v.IsMapping() && !v.IsNull() {
+		return false
+	}
+	for _, o := range g.Options {
+		if o.Required && !given[o.Name] {
+			v.ProblemAtName("%s is missing: %s", o.Name, firstSentence(o.Meaning))
+		}
+	}
+	if g.Check != nil && len(v.decoder.problems) == before {
+		g.Check(&Checker{v, given})
+	}
+	return len(v.decoder.problems) == before
+}
+
+// orList falls back to listing the names when none is close and they are few.
+func orList(suggestion string, list []string) string {
+	const few = 8
+	if suggestion != "" || len(list) == 0 {
+		return suggestion
+	}
+	if len(list) > few {
+		return fmt.Sprintf(" (known are %s, ...)", strings.Join(list[:few], ", "))
+	}
+	return fmt.Sprintf(" (known are %s)", strings.Join(list, ", "))
+}
+
+func firstSentence(s string) string {
+	first, _, _ := strings.Cut(s, ". ")
+	return strings.TrimSuffix(first, ".")
+}
+
+// Checker looks at the options of a group together.
+type Checker struct {
+	group Value
+	given map[string]bool
+}
+
+// Given reports that the option is in the file.
+func (c *Checker) Given(name string) bool { return c.given[name] }
+
+// Problem reports something that is wrong with the named option; with the group when the option is not in the file.
+func (c *Checker) Problem(name, format string, args ...any) {
+	at := c.group
+	for key, entry := range c.group.Mapping("") {
+		if key == name {
+			at = entry
+		}
+	}
+	if at.path == c.group.path {
+		at.ProblemAtName(name+": "+format, args...)
+		return
+	}
+	at.Problem(format, args...)
+}
+
+// maxSecretFile bounds what is read as a secret: a password or a key, not a mistake.
+const maxSecretFile = 64 << 10
+
+// secretText is Text, which for secrets also reads {file: path}.
+func (v Value) secretText(o *Option, want string) (string, bool) {
+	if !o.Secret || !v.IsMapping() {
+		return v.Text(want)
+	}
+	var path string
+	file := Group{Options: []*Option{Text("file", &path, "Path of the file that holds the secret.").Require()}}
+	v.secret = false
+	if !file.decode(v) {
+		return "", false
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > maxSecretFile {
+		err = fmt.Errorf("it has %d bytes, a secret has at most %d", info.Size(), maxSecretFile)
+	}
+	if err != nil {
+		v.Problem("cannot read the secret from %q: %v", path, err)
+		return "", false
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		v.Problem("cannot read the secret from %q: %v", path, err)
+		return "", false
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), true
+}
