@@ -67,6 +67,7 @@ type Batch struct {
 	segments []segment
 	elements int
 	bytes    int64
+	yielded  int // records that the last All yielded
 	scratch  Record
 }
 
@@ -76,24 +77,28 @@ type segment struct {
 	from, to int
 }
 
-// Append adds a copy of rec; its slices are shared. Engines and tests call it, sinks never do.
-func (b *Batch) Append(rec *Record) {
+// Append adds a copy of rec, whose slices are shared, and returns its size. Engines and tests call it, sinks never do.
+func (b *Batch) Append(rec *Record) int64 {
 	b.records = append(b.records, *rec)
+	size := rec.Size()
 	b.elements++
-	b.bytes += rec.Size()
+	b.bytes += size
 	n := len(b.records)
 	if k := len(b.segments); k > 0 && b.segments[k-1].view == nil {
 		b.segments[k-1].to = n
-		return
+		return size
 	}
 	b.segments = append(b.segments, segment{from: n - 1, to: n})
+	return size
 }
 
-// AppendView adds the elements from..to-1 of v. Engines and tests call it, sinks never do.
-func (b *Batch) AppendView(v View, from, to int) {
+// AppendView adds the elements from..to-1 of v and returns their size. Engines and tests call it, sinks never do.
+func (b *Batch) AppendView(v View, from, to int) int64 {
 	b.segments = append(b.segments, segment{view: v, from: from, to: to})
+	size := v.Bytes(from, to)
 	b.elements += to - from
-	b.bytes += v.Bytes(from, to)
+	b.bytes += size
+	return size
 }
 
 // Reset empties the batch and drops every reference it held, keeping its memory.
@@ -101,7 +106,7 @@ func (b *Batch) Reset() {
 	clear(b.records)
 	clear(b.segments)
 	b.records, b.segments = b.records[:0], b.segments[:0]
-	b.elements, b.bytes = 0, 0
+	b.elements, b.bytes, b.yielded = 0, 0, 0
 	b.scratch = Record{}
 }
 
@@ -114,10 +119,12 @@ func (b *Batch) Bytes() int64 { return b.bytes }
 // All yields the records in order. The pointer is valid only during its step of the loop.
 func (b *Batch) All() iter.Seq[*Record] {
 	return func(yield func(*Record) bool) {
+		b.yielded = 0
 		for i := range b.segments {
 			s := &b.segments[i]
 			if s.view == nil {
 				for j := s.from; j < s.to; j++ {
+					b.yielded++
 					if !yield(&b.records[j]) {
 						return
 					}
@@ -125,10 +132,17 @@ func (b *Batch) All() iter.Seq[*Record] {
 				continue
 			}
 			for j := s.from; j < s.to; j++ {
-				if s.view.Record(j, &b.scratch) && !yield(&b.scratch) {
+				if !s.view.Record(j, &b.scratch) {
+					continue
+				}
+				b.yielded++
+				if !yield(&b.scratch) {
 					return
 				}
 			}
 		}
 	}
 }
+
+// Records is how many records the last All yielded: all of them, when its loop ran to the end.
+func (b *Batch) Records() int { return b.yielded }
