@@ -15,8 +15,8 @@ const (
 	requestOverhead = 5 * time.Second
 	// metadataPause is the least time between looks for moved leaders.
 	metadataPause = time.Second
-	// adminRetries bounds the attempts of one request of discovery and probe. Both have somebody who retries or reports.
-	adminRetries = 3
+	// discoveryRetries bounds the attempts of one request of discovery, which is itself repeated.
+	discoveryRetries = 3
 )
 
 func (s *Source) commonOptions() []kgo.Opt {
@@ -32,9 +32,9 @@ func (s *Source) commonOptions() []kgo.Opt {
 	}
 }
 
-// adminClient makes a client for a few requests. The caller closes it.
-func (s *Source) adminClient() (*kgo.Client, error) {
-	options := append(s.commonOptions(), kgo.RequestRetries(adminRetries))
+// askingClient makes a client for a few requests, each tried again that many times. The caller closes it.
+func (s *Source) askingClient(retries int) (*kgo.Client, error) {
+	options := append(s.commonOptions(), kgo.RequestRetries(retries))
 	return kgo.NewClient(append(options, s.Client...)...)
 }
 

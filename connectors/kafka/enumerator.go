@@ -60,7 +60,7 @@ type discovery struct {
 
 // round lists the partitions that exist now. Those not known come with resolved positions.
 func (d *discovery) round(ctx context.Context, round base.Round) ([]Split, error) {
-	client, err := d.source.adminClient()
+	client, err := d.source.askingClient(discoveryRetries)
 	if err != nil {
 		return nil, sdk.Fatal(fmt.Errorf("kafka: client options: %w", err))
 	}

@@ -104,7 +104,7 @@ func connectionRemedy(err error) string {
 	case errors.As(err, &firstRead):
 		return "the broker closed the connection at once: it expects TLS, or a login (SASL), that this client does not use, or the other way round"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return "no answer in time: is the address right, does a firewall drop packets, does the broker hang?"
+		return "no answer in time: is the address right, does a firewall drop packets, does the broker hang, does only one side use TLS?"
 	default:
 		return "check brokers, and whether that port expects TLS or a login (SASL)"
 	}

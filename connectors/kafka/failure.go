@@ -23,7 +23,7 @@ func (f *fetcher) firstError(ctx context.Context, fetches kgo.Fetches) error {
 			return
 		}
 		p := f.parts[place{topic, partition}]
-		if p == nil && partition >= 0 && topic != "" || p != nil && p.done {
+		if p == nil && partition >= 0 && topic != "" {
 			return // of a partition that is not read any more
 		}
 		first = f.explain(ctx, topic, partition, p, err)

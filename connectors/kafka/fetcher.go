@@ -22,11 +22,9 @@ type fetcher struct {
 	lag     *lag
 	log     limitedLog
 
-	parts map[place]*partition
-	ids   map[sdk.SplitID]place
-	// parked are partitions that the client still holds, paused, though they ended: taking one out of the client throws away what
-	// is fetched of all others.
-	parked map[place]bool
+	parts  map[place]*partition
+	ids    map[sdk.SplitID]place
+	parked map[place]bool // finished, but still in the client; see park
 	// starting waits for what is checked before the first fetch; since is when that began to fail.
 	starting []*partition
 	since    time.Time
@@ -36,9 +34,9 @@ type fetcher struct {
 
 // partition is a split on the fetcher's side.
 type partition struct {
-	Split        // as it was added, but for Offset, which is the next one to hand over
-	id           sdk.SplitID
-	paused, done bool
+	Split  // as it was added, but for Offset, which is the next one to hand over
+	id     sdk.SplitID
+	paused bool
 }
 
 var _ base.SplitReader[*kgo.Record, Split] = (*fetcher)(nil)
@@ -90,10 +88,6 @@ func (f *fetcher) remove(ids []sdk.SplitID) {
 			f.starting = slices.Delete(f.starting, i, i+1)
 			continue
 		}
-		if p.done {
-			f.parked[at] = true
-			continue
-		}
 		gone.add(at)
 	}
 	if len(gone) > 0 {
@@ -110,7 +104,7 @@ func (f *fetcher) pause(ids []sdk.SplitID, paused bool) {
 		}
 		p := f.parts[at]
 		p.paused = paused
-		if !p.done && !slices.Contains(f.starting, p) {
+		if !slices.Contains(f.starting, p) {
 			changed.add(at)
 		}
 	}
@@ -185,7 +179,7 @@ func (f *fetcher) take(fetches kgo.Fetches) []base.Chunk[*kgo.Record] {
 	done := make(topicPartitions)
 	fetches.EachPartition(func(got kgo.FetchTopicPartition) {
 		p := f.parts[place{got.Topic, got.Partition}]
-		if p == nil || p.done {
+		if p == nil {
 			return
 		}
 		f.lag.learn(p.id, f.end(p, got.FetchPartition))
@@ -195,13 +189,11 @@ func (f *fetcher) take(fetches kgo.Fetches) []base.Chunk[*kgo.Record] {
 			chunks = append(chunks, base.Chunk[*kgo.Record]{Split: p.id, Elements: records, Bytes: payloadBytes(records)})
 		}
 		if reached || p.ended() {
-			f.finish(p)
 			done.add(p.place())
+			f.finish(p)
 		}
 	})
-	if len(done) > 0 {
-		f.client.PauseFetchPartitions(done)
-	}
+	f.park(done)
 	return chunks
 }
 
@@ -226,9 +218,25 @@ func (p *partition) cut(records []*kgo.Record) (before []*kgo.Record, reached bo
 	return records[:n], true
 }
 
+// finish takes p out of the books, to be reported with what Fetch returns next. What is left of it is what was handed over.
 func (f *fetcher) finish(p *partition) {
-	p.done = true
+	delete(f.parts, p.place())
+	delete(f.ids, p.id)
 	f.finished = append(f.finished, p.id)
+	f.lag.learn(p.id, p.Offset)
+}
+
+// park makes the client fetch no more of finished partitions. Taking them out would throw away what is fetched of all others.
+func (f *fetcher) park(done topicPartitions) {
+	if len(done) == 0 {
+		return
+	}
+	for topic, partitions := range done {
+		for _, number := range partitions {
+			f.parked[place{topic, number}] = true
+		}
+	}
+	f.client.PauseFetchPartitions(done)
 }
 
 // topicPartitions is what the client wants to be told.

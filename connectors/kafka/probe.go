@@ -27,7 +27,7 @@ func (s *Source) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
 	source := s.withDefaults()
-	client, err := source.adminClient()
+	client, err := source.askingClient(len(source.Brokers) - 1) // each address once: whoever starts a job waits for this
 	if err != nil {
 		return sdk.Fatal(fmt.Errorf("kafka: client options: %w", err))
 	}

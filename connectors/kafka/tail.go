@@ -19,7 +19,7 @@ func (f *fetcher) awaitsStop() bool {
 	return false
 }
 
-func (p *partition) waitsForStop() bool { return p.Stop != NoStop && !p.done && !p.paused }
+func (p *partition) waitsForStop() bool { return p.Stop != NoStop && !p.paused }
 
 // checkTails asks the brokers about partitions that wait for their stop while nothing comes. What is left before the stop may be
 // nothing that the client would ever show: compacted gaps, emptied batches, or records that were deleted meanwhile below an open
@@ -44,16 +44,14 @@ func (f *fetcher) checkTails(ctx context.Context) error {
 			continue
 		}
 		if f.nothingLeft(ctx, p, leader) {
-			f.finish(p)
 			done.add(p.place())
+			f.finish(p)
 		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	if len(done) > 0 {
-		f.client.PauseFetchPartitions(done)
-	}
+	f.park(done)
 	return nil
 }
 
