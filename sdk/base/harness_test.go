@@ -42,7 +42,9 @@ type lent struct {
 	log      *slog.Logger
 }
 
-func newLent() *lent { return &lent{doorbell: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)} }
+func newLent() *lent {
+	return &lent{doorbell: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}
+}
 
 func (l *lent) Reader() sdk.ReaderID     { return 0 }
 func (l *lent) Parallelism() int         { return 1 }
@@ -246,6 +248,7 @@ type counting struct {
 	next    int
 	changes []Change[at]
 	fetches int
+	brought int // fetches that returned a chunk
 	closed  int
 }
 
@@ -281,6 +284,7 @@ func (c *counting) Fetch(ctx context.Context) (Fetched[num], error) {
 
 func (c *counting) fetch(i int) (Fetched[num], error) {
 	s := &c.splits[i]
+	c.brought++
 	chunk := Chunk[num]{Split: s.SplitID()}
 	end, bounded := c.end[s.Name]
 	for len(chunk.Elements) < c.size && (!bounded || s.Next < end) {
@@ -313,9 +317,12 @@ func (c *counting) HandleSplits(ch Change[at]) error {
 			}
 		}
 	}
-	c.splits = append(c.splits, ch.Added...)
 	if c.paused == nil {
 		c.paused = make(map[sdk.SplitID]bool)
+	}
+	c.splits = append(c.splits, ch.Added...)
+	for _, s := range ch.Added {
+		c.paused[s.SplitID()] = false
 	}
 	for _, id := range ch.Paused {
 		c.paused[id] = true
