@@ -176,3 +176,6 @@ func (s *Schema) fail(format string, args ...any) (SchemaOutcome, error) {
 
 // reset forgets the change but keeps the newest request number, so that its late callbacks stay stale.
 func (s *Schema) reset() { s.state, s.checkpoint, s.latched = Idle, 0, false }
+
+// Request is the newest request epoch that was begun.
+func (s *Schema) Request() uint64 { return s.request }

@@ -1,0 +1,314 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock-dev/penstock/runtime/protocol"
+	"github.com/penstock-dev/penstock/runtime/telemetry"
+	"github.com/penstock-dev/penstock/sdk"
+)
+
+// ErrTimeout is the cause of a checkpoint that took longer than it may.
+var ErrTimeout = errors.New("the checkpoint timed out")
+
+// Phase is how far the checkpoint in progress has come.
+type Phase uint8
+
+// Phases of a checkpoint.
+const (
+	Idle       Phase = iota
+	Cutting          // waiting for coordinator, readers and sink tasks
+	Storing          // the manifest is being written
+	Committing       // it is durable; sink tasks commit
+)
+
+func (p Phase) String() string { return [...]string{"idle", "cutting", "storing", "committing"}[p] }
+
+// Event is an input of [Core.Step]. The set is closed.
+type Event interface{ event() }
+
+// The events.
+type (
+	// Trigger starts a checkpoint. It is ignored while another runs; see [Core.Phase].
+	Trigger struct {
+		ID          sdk.CheckpointID
+		Kind        protocol.CheckpointKind
+		LastAttempt protocol.Attempt
+		Now         time.Time
+	}
+	// CoordinatorTaken is the coordinator's part.
+	CoordinatorTaken struct {
+		ID    sdk.CheckpointID
+		State protocol.CoordinatorState
+		Now   time.Time
+	}
+	// ReaderTaken is a reader's part.
+	ReaderTaken struct {
+		ID    sdk.CheckpointID
+		State protocol.ReaderState
+		Now   time.Time
+	}
+	// SinkTaken is a sink task's part.
+	SinkTaken struct {
+		ID    sdk.CheckpointID
+		State protocol.SinkState
+		Now   time.Time
+	}
+	// Stored says that the manifest is durable, or why not.
+	Stored struct {
+		ID   sdk.CheckpointID
+		Size int64
+		Err  error
+		Now  time.Time
+	}
+	// Committed says that a sink task made its part visible.
+	Committed struct {
+		ID   sdk.CheckpointID
+		Task int
+		Now  time.Time
+	}
+	// Lost gives up the checkpoint in progress, unless it is durable already: a task of the cut is gone, or cannot take
+	// part.
+	Lost struct {
+		Reason telemetry.AbortReason
+		Err    error
+		Now    time.Time
+	}
+	// Tick lets time pass.
+	Tick struct{ Now time.Time }
+)
+
+func (Trigger) event()          {}
+func (CoordinatorTaken) event() {}
+func (ReaderTaken) event()      {}
+func (SinkTaken) event()        {}
+func (Stored) event()           {}
+func (Committed) event()        {}
+func (Lost) event()             {}
+func (Tick) event()             {}
+
+// Effect is an instruction to the driver, to be carried out in order.
+type Effect interface{ effect() }
+
+// The effects.
+type (
+	// Cut asks the coordinator for its part and to send the barriers.
+	Cut struct {
+		ID   sdk.CheckpointID
+		Kind protocol.CheckpointKind
+	}
+	// Store asks to write the manifest durably, and to answer with [Stored].
+	Store struct{ Manifest *protocol.Manifest }
+	// Complete says that the checkpoint is durable: tell the sink tasks to commit, and readers and coordinator that it completed. Only
+	// from here on may anything that it prepared become visible.
+	Complete struct{ Manifest *protocol.Manifest }
+	// Finished says that everything of it is committed. The next one may start.
+	Finished struct {
+		Manifest *protocol.Manifest
+		Size     int64
+		Began    time.Time
+		Stages   [5]time.Duration // indexed by telemetry.CheckpointStage
+	}
+	// Aborted says that it was given up: tell everybody.
+	Aborted struct {
+		ID     sdk.CheckpointID
+		Kind   protocol.CheckpointKind
+		Reason telemetry.AbortReason
+		Err    error
+	}
+)
+
+func (Cut) effect()      {}
+func (Store) effect()    {}
+func (Complete) effect() {}
+func (Finished) effect() {}
+func (Aborted) effect()  {}
+
+// Core takes one checkpoint after the other. It has no goroutine, clock or I/O: time comes with the events. The job loop
+// owns it.
+type Core struct {
+	template protocol.Manifest // what is the same in all manifests of this run
+	sinks    int
+	timeout  time.Duration
+	stale    uint64
+
+	phase     Phase
+	manifest  *protocol.Manifest
+	began     time.Time
+	phaseFrom time.Time
+	cut       bool // the coordinator's part is there
+	readers   map[sdk.ReaderID]bool
+	tasks     map[int]bool
+	committed map[int]bool
+	size      int64
+	stages    [5]time.Duration
+}
+
+// NewCore returns an idle core for template.Parallelism readers and the given number of sink tasks.
+func NewCore(template protocol.Manifest, sinks int, timeout time.Duration) *Core {
+	return &Core{template: template, sinks: sinks, timeout: timeout}
+}
+
+// Phase is how far the checkpoint in progress has come.
+func (c *Core) Phase() Phase { return c.phase }
+
+// Deadline is when a checkpoint that is being cut times out; ok is false when none is.
+func (c *Core) Deadline() (at time.Time, ok bool) {
+	return c.began.Add(c.timeout), c.phase == Cutting
+}
+
+// Pending is the checkpoint in progress, 0 when idle.
+func (c *Core) Pending() sdk.CheckpointID {
+	if c.phase == Idle {
+		return 0
+	}
+	return c.manifest.ID
+}
+
+// Stale counts events of checkpoints that were over.
+func (c *Core) Stale() uint64 { return c.stale }
+
+// Step applies e and returns what to do.
+func (c *Core) Step(e Event) []Effect {
+	switch e := e.(type) {
+	case Trigger:
+		return c.trigger(e)
+	case CoordinatorTaken:
+		return c.part(e.ID, e.Now, telemetry.CheckpointCut, func() bool { return c.takeCoordinator(e) })
+	case ReaderTaken:
+		return c.part(e.ID, e.Now, telemetry.CheckpointReaders, func() bool { return c.takeReader(e) })
+	case SinkTaken:
+		return c.part(e.ID, e.Now, telemetry.CheckpointSinks, func() bool { return c.takeSink(e) })
+	case Stored:
+		return c.stored(e)
+	case Committed:
+		return c.commit(e)
+	case Lost:
+		return c.abort(e.Reason, e.Err)
+	case Tick:
+		if c.phase == Cutting && e.Now.Sub(c.began) >= c.timeout {
+			return c.abort(telemetry.AbortTimeout, fmt.Errorf("%w after %s: %s", ErrTimeout, c.timeout, c.missing()))
+		}
+		return nil
+	default:
+		panic(fmt.Sprintf("checkpoint: unknown event %T", e))
+	}
+}
+
+func (c *Core) trigger(e Trigger) []Effect {
+	if c.phase != Idle {
+		c.stale++
+		return nil
+	}
+	m := c.template
+	m.ID, m.Kind, m.Triggered, m.LastAttempt = e.ID, e.Kind, e.Now, e.LastAttempt
+	c.manifest, c.phase, c.began, c.phaseFrom = &m, Cutting, e.Now, e.Now
+	c.cut, c.readers, c.tasks, c.committed = false, map[sdk.ReaderID]bool{}, map[int]bool{}, map[int]bool{}
+	c.size, c.stages = 0, [5]time.Duration{}
+	return []Effect{Cut{ID: e.ID, Kind: e.Kind}}
+}
+
+// part takes one part of the cut, and writes the manifest when it was the last.
+func (c *Core) part(id sdk.CheckpointID, now time.Time, stage telemetry.CheckpointStage, take func() bool) []Effect {
+	if c.phase != Cutting || id != c.manifest.ID || !take() {
+		c.stale++
+		return nil
+	}
+	c.stages[stage] = now.Sub(c.began) // the last part of its kind wins
+	if !c.cut || len(c.readers) < c.template.Parallelism || len(c.tasks) < c.sinks {
+		return nil
+	}
+	m := c.manifest
+	slices.SortFunc(m.Readers, func(a, b protocol.ReaderState) int { return int(a.Reader - b.Reader) })
+	slices.SortFunc(m.Sinks, func(a, b protocol.SinkState) int { return a.Task - b.Task })
+	if m.Kind == protocol.Final && slices.ContainsFunc(m.Readers, func(r protocol.ReaderState) bool { return !r.Ended }) {
+		m.Kind = protocol.Periodic // a reader got a late split: the end comes later
+	}
+	m.Completed = now
+	c.phase, c.phaseFrom = Storing, now
+	return []Effect{Store{Manifest: m}}
+}
+
+func (c *Core) takeCoordinator(e CoordinatorTaken) bool {
+	if c.cut {
+		return false
+	}
+	c.cut, c.manifest.Coordinator = true, e.State
+	return true
+}
+
+func (c *Core) takeReader(e ReaderTaken) bool {
+	if c.readers[e.State.Reader] {
+		return false
+	}
+	c.readers[e.State.Reader] = true
+	c.manifest.Readers = append(c.manifest.Readers, e.State)
+	return true
+}
+
+func (c *Core) takeSink(e SinkTaken) bool {
+	if c.tasks[e.State.Task] {
+		return false
+	}
+	c.tasks[e.State.Task] = true
+	c.manifest.Sinks = append(c.manifest.Sinks, e.State)
+	return true
+}
+
+func (c *Core) stored(e Stored) []Effect {
+	if c.phase != Storing || e.ID != c.manifest.ID {
+		c.stale++
+		return nil
+	}
+	c.stages[telemetry.CheckpointStore] = e.Now.Sub(c.phaseFrom)
+	if e.Err != nil {
+		return c.give(telemetry.AbortStore, e.Err)
+	}
+	c.phase, c.phaseFrom, c.size = Committing, e.Now, e.Size
+	return []Effect{Complete{Manifest: c.manifest}}
+}
+
+func (c *Core) commit(e Committed) []Effect {
+	if c.phase != Committing || e.ID != c.manifest.ID || c.committed[e.Task] {
+		c.stale++
+		return nil
+	}
+	c.committed[e.Task] = true
+	if len(c.committed) < c.sinks {
+		return nil
+	}
+	c.stages[telemetry.CheckpointCommit] = e.Now.Sub(c.phaseFrom)
+	done := Finished{Manifest: c.manifest, Size: c.size, Began: c.began, Stages: c.stages}
+	c.phase, c.manifest = Idle, nil
+	return []Effect{done}
+}
+
+// abort gives the checkpoint up while it is cut. While its manifest is written nobody knows whether it exists, and
+// once it is durable it stands: then the lost task is restored from it.
+func (c *Core) abort(reason telemetry.AbortReason, err error) []Effect {
+	if c.phase != Cutting {
+		return nil
+	}
+	return c.give(reason, err)
+}
+
+func (c *Core) give(reason telemetry.AbortReason, err error) []Effect {
+	a := Aborted{ID: c.manifest.ID, Kind: c.manifest.Kind, Reason: reason, Err: err}
+	c.phase, c.manifest = Idle, nil
+	return []Effect{a}
+}
+
+// missing says in words what a checkpoint waits for.
+func (c *Core) missing() string {
+	switch {
+	case !c.cut:
+		return "the coordinator has not answered"
+	case len(c.readers) < c.template.Parallelism:
+		return fmt.Sprintf("%d of %d readers have not answered", c.template.Parallelism-len(c.readers), c.template.Parallelism)
+	default:
+		return fmt.Sprintf("%d of %d sink tasks have not answered", c.sinks-len(c.tasks), c.sinks)
+	}
+}
