@@ -62,7 +62,7 @@ func OneOf(name, meaning string, variants ...Variant) *Option {
 // decode reads a mapping and reports whether it was without a problem.
 func (g *Group) decode(v Value) bool {
 	before := len(v.decoder.problems)
-	given := map[string]bool{}
+	check := &Checker{group: v, options: g.Options, given: map[string]Value{}, failed: map[string]bool{}}
 	for name, entry := range v.Mapping("a mapping of options") {
 		i := slices.IndexFunc(g.Options, func(o *Option) bool { return o.Name == name })
 		if i < 0 {
@@ -70,20 +70,23 @@ func (g *Group) decode(v Value) bool {
 			continue
 		}
 		o := g.Options[i]
-		given[name] = true
+		check.given[name] = entry
 		entry.secret = o.Secret
+		sofar := len(v.decoder.problems)
 		o.decode(entry)
+		check.failed[name] = len(v.decoder.problems) > sofar
 	}
 	if !v.IsMapping() && !v.IsNull() {
 		return false
 	}
 	for _, o := range g.Options {
-		if o.Required && !given[o.Name] {
+		if o.Required && !check.Given(o.Name) {
 			v.ProblemAtName("%s is missing: %s", o.Name, firstSentence(o.Meaning))
+			check.failed[o.Name] = true
 		}
 	}
-	if g.Check != nil && len(v.decoder.problems) == before {
-		g.Check(&Checker{v, given})
+	if g.Check != nil {
+		g.Check(check)
 	}
 	return len(v.decoder.problems) == before
 }
@@ -107,26 +110,65 @@ func firstSentence(s string) string {
 
 // Checker looks at the options of a group together.
 type Checker struct {
-	group Value
-	given map[string]bool
+	group   Value
+	options []*Option
+	given   map[string]Value
+	failed  map[string]bool // has a problem already, and its variable is not what the file says
 }
 
 // Given reports that the option is in the file.
-func (c *Checker) Given(name string) bool { return c.given[name] }
+func (c *Checker) Given(name string) bool {
+	_, ok := c.given[name]
+	return ok
+}
 
-// Problem reports something that is wrong with the named option; with the group when the option is not in the file.
+// Problem reports something that is wrong with the named option: at its place, or at the group's when it is not in the
+// file. An option that has a problem already gets no second one.
 func (c *Checker) Problem(name, format string, args ...any) {
-	at := c.group
-	for key, entry := range c.group.Mapping("") {
-		if key == name {
-			at = entry
-		}
-	}
-	if at.path == c.group.path {
-		at.ProblemAtName(name+": "+format, args...)
+	if c.failed[name] {
 		return
 	}
-	at.Problem(format, args...)
+	if v, ok := c.given[name]; ok {
+		v.Problem(format, args...)
+		return
+	}
+	c.group.child(c.group.key, c.group.node, join(c.group.path, name)).ProblemAtName(format, args...)
+}
+
+// Report reports an error of a configuration's own validation, which may be several joined ones. A text that begins with an
+// option's name and a colon is a problem of that option, any other one of the group.
+func (c *Checker) Report(err error) {
+	for _, leaf := range leaves(err) {
+		text := leaf.Error()
+		name, rest, _ := strings.Cut(text, ":")
+		if slices.ContainsFunc(c.options, func(o *Option) bool { return o.Name == name }) {
+			c.Problem(name, "%s", strings.TrimSpace(rest))
+			continue
+		}
+		c.group.ProblemAtName("%s", text)
+	}
+}
+
+// leaves takes joined errors apart, also below a prefix.
+func leaves(err error) []error {
+	if err == nil {
+		return nil
+	}
+	for e := err; e != nil; {
+		switch u := e.(type) { //nolint:errorlint // walks the chain itself
+		case interface{ Unwrap() []error }:
+			var all []error
+			for _, one := range u.Unwrap() {
+				all = append(all, leaves(one)...)
+			}
+			return all
+		case interface{ Unwrap() error }:
+			e = u.Unwrap()
+		default:
+			e = nil
+		}
+	}
+	return []error{err}
 }
 
 // maxSecretFile bounds what is read as a secret: a password or a key, not a mistake.

@@ -3,6 +3,7 @@ package option
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,8 +29,7 @@ type Group struct {
 	Name    string
 	Meaning string
 	Options []*Option
-	// Check, when set, looks at options together, after all were decoded without a problem. Everything it reports is a problem at
-	// the option it names.
+	// Check, when set, looks at options together, after all were decoded.
 	Check func(*Checker)
 }
 
@@ -263,5 +263,15 @@ func Texts(name string, into *[]string, meaning string) *Option {
 			list = append(list, text)
 		}
 		*into = list
+	})
+}
+
+// Pattern returns an option for text that matches re. want says in words what that is.
+func Pattern(name string, into *string, re *regexp.Regexp, want, meaning string) *Option {
+	return scalar(name, "text", into, *into, meaning, func(s string) (string, error) {
+		if !re.MatchString(s) {
+			return "", fmt.Errorf("is not %s", want)
+		}
+		return s, nil
 	})
 }

@@ -135,7 +135,9 @@ func (v Value) child(key, node *yaml.Node, path string) Value {
 		node = node.Alias
 	}
 	c := Value{decoder: v.decoder, node: node, key: key, path: path, secret: v.secret}
-	v.decoder.positions[path] = v.decoder.position(node)
+	if key != v.key || node != v.node {
+		v.decoder.positions[path] = v.decoder.position(node)
+	}
 	return c
 }
 
