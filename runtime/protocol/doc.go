@@ -15,14 +15,14 @@
 //
 //	offset  bytes  what
 //	     0      4  "PNST"
-//	     4      2  frame kind: 1 envelope, 2 ack, 3 metadata, 4 manifest
+//	     4      2  frame kind: 1 envelope, 2 ack, 3 metadata, 4 manifest, 5 counters
 //	     6      2  version of that kind
 //	     8      4  length of the body
 //	    12      4  CRC-32C of the bytes before this field and of the body
 //	    16         body: a Protocol Buffers message of wire/penstock.proto
 //
 // The frame itself never changes, so that every build can tell damage from a version it does not know: the checksum is
-// looked at first. The versions of the four kinds and of each payload count independently.
+// looked at first. The versions of the kinds and of each payload count independently.
 //
 // # Obligations of a decoder
 //

@@ -24,6 +24,7 @@ const (
 	ackFrame      frameKind = 2
 	metadataFrame frameKind = 3
 	manifestFrame frameKind = 4
+	countersFrame frameKind = 5
 )
 
 func (k frameKind) String() string {
@@ -36,6 +37,8 @@ func (k frameKind) String() string {
 		return "reader metadata"
 	case manifestFrame:
 		return "checkpoint manifest"
+	case countersFrame:
+		return "counters"
 	default:
 		return fmt.Sprintf("frame kind %d", uint16(k))
 	}

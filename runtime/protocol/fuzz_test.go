@@ -84,6 +84,10 @@ func FuzzDecodeManifest(f *testing.F) {
 	fuzzFrame(f, "v1-manifest", manifestFrame, (*Manifest).Encode, DecodeManifest)
 }
 
+func FuzzDecodeCounters(f *testing.F) {
+	fuzzFrame(f, "v1-counters", countersFrame, (*Counters).Encode, DecodeCounters)
+}
+
 // FuzzDecodePayload gives each input to every payload decoder.
 func FuzzDecodePayload(f *testing.F) {
 	addGolden(f, "v1-payload")

@@ -108,6 +108,7 @@ func samples() []sample {
 		framed("v1-ack-retry.bin", &Ack{Status: RetryLater, Target: 8, RetryAfter: 10 * time.Millisecond, Reason: ReasonMailboxBytes}, (*Ack).Encode, DecodeAck),
 		framed("v1-metadata.bin", &metadata, (*Metadata).Encode, DecodeMetadata),
 		framed("v1-manifest.bin", sampleManifest(), (*Manifest).Encode, DecodeManifest),
+		framed("v1-counters.bin", &Counters{Job: "orders", NextAttempt: 300, NextCheckpoint: 43}, (*Counters).Encode, DecodeCounters),
 		payload("v1-payload-add-splits.bin", AddSplitsPayload{Splits: sampleSplits()}, DecodeAddSplits),
 		payload("v1-payload-no-more-splits.bin", NoMoreSplitsPayload{Generation: 3}, DecodeNoMoreSplits),
 		payload("v1-payload-source-event.bin", SourceEventPayload{sdk.Event{Kind: "rewind", Data: sdk.VersionedBytes{Version: 2, Data: []byte("x")}}}, DecodeSourceEvent),

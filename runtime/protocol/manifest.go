@@ -43,6 +43,8 @@ type Manifest struct {
 	Sink             string
 	// LastAttempt is the highest attempt and writer attempt number given out before the checkpoint.
 	LastAttempt Attempt
+	// Records is how many records sink tasks have written up to this cut, over all runs of the job.
+	Records int64
 
 	Coordinator CoordinatorState
 	Readers     []ReaderState
@@ -79,6 +81,8 @@ type ReaderState struct {
 type SinkState struct {
 	Task     int
 	Prepared []Prepared
+	// Written is how many records this task attempt has written so far. It is not stored; [Manifest.Records] is.
+	Written int64
 }
 
 // Prepared is what a writer's Prepare returned for one checkpoint.

@@ -36,7 +36,25 @@ func (m *Manifest) check() error {
 	case !timeFits(m.Completed):
 		return invalid("Completed", m.Completed, "zero or a year from 1678 to 2261")
 	}
+	if n := m.elements(); n > maxManifestElements {
+		return fmt.Errorf("%w: %d elements (splits, assignments, prepared commits), a manifest holds at most %d", errInvalid, n, maxManifestElements)
+	}
 	return m.checkParts()
+}
+
+// elements counts what checkShape will count in the encoded manifest.
+func (m *Manifest) elements() int {
+	n := 2 // the coordinator and its enumerator
+	for i := range m.Coordinator.Tracker {
+		n += 1 + len(m.Coordinator.Tracker[i].Splits)
+	}
+	for i := range m.Readers {
+		n += 1 + len(m.Readers[i].Splits) + len(m.Readers[i].Finished)
+	}
+	for i := range m.Sinks {
+		n += 1 + len(m.Sinks[i].Prepared)
+	}
+	return n
 }
 
 func (m *Manifest) checkParts() error {

@@ -1398,6 +1398,67 @@ func (x *Prepared) GetData() []byte {
 	return nil
 }
 
+// Frame kind 5: what a state directory must remember although no checkpoint completed.
+type Counters struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Job            []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	NextAttempt    uint64                 `protobuf:"varint,2,opt,name=next_attempt,json=nextAttempt,proto3" json:"next_attempt,omitempty"`          // no number from here on was ever given out
+	NextCheckpoint uint64                 `protobuf:"varint,3,opt,name=next_checkpoint,json=nextCheckpoint,proto3" json:"next_checkpoint,omitempty"` // likewise
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Counters) Reset() {
+	*x = Counters{}
+	mi := &file_runtime_protocol_wire_penstock_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Counters) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Counters) ProtoMessage() {}
+
+func (x *Counters) ProtoReflect() protoreflect.Message {
+	mi := &file_runtime_protocol_wire_penstock_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Counters.ProtoReflect.Descriptor instead.
+func (*Counters) Descriptor() ([]byte, []int) {
+	return file_runtime_protocol_wire_penstock_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Counters) GetJob() []byte {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *Counters) GetNextAttempt() uint64 {
+	if x != nil {
+		return x.NextAttempt
+	}
+	return 0
+}
+
+func (x *Counters) GetNextCheckpoint() uint64 {
+	if x != nil {
+		return x.NextCheckpoint
+	}
+	return 0
+}
+
 var File_runtime_protocol_wire_penstock_proto protoreflect.FileDescriptor
 
 const file_runtime_protocol_wire_penstock_proto_rawDesc = "" +
@@ -1521,7 +1582,11 @@ const file_runtime_protocol_wire_penstock_proto_rawDesc = "" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\x04R\n" +
 	"checkpoint\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04dataB8Z6github.com/penstock-dev/penstock/runtime/protocol/wireb\x06proto3"
+	"\x04data\x18\x02 \x01(\fR\x04data\"h\n" +
+	"\bCounters\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\fR\x03job\x12!\n" +
+	"\fnext_attempt\x18\x02 \x01(\x04R\vnextAttempt\x12'\n" +
+	"\x0fnext_checkpoint\x18\x03 \x01(\x04R\x0enextCheckpointB8Z6github.com/penstock-dev/penstock/runtime/protocol/wireb\x06proto3"
 
 var (
 	file_runtime_protocol_wire_penstock_proto_rawDescOnce sync.Once
@@ -1535,7 +1600,7 @@ func file_runtime_protocol_wire_penstock_proto_rawDescGZIP() []byte {
 	return file_runtime_protocol_wire_penstock_proto_rawDescData
 }
 
-var file_runtime_protocol_wire_penstock_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_runtime_protocol_wire_penstock_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_runtime_protocol_wire_penstock_proto_goTypes = []any{
 	(*Envelope)(nil),         // 0: penstock.v1.Envelope
 	(*Ack)(nil),              // 1: penstock.v1.Ack
@@ -1558,6 +1623,7 @@ var file_runtime_protocol_wire_penstock_proto_goTypes = []any{
 	(*Reader)(nil),           // 18: penstock.v1.Reader
 	(*Sink)(nil),             // 19: penstock.v1.Sink
 	(*Prepared)(nil),         // 20: penstock.v1.Prepared
+	(*Counters)(nil),         // 21: penstock.v1.Counters
 }
 var file_runtime_protocol_wire_penstock_proto_depIdxs = []int32{
 	3,  // 0: penstock.v1.AddSplits.splits:type_name -> penstock.v1.Split
@@ -1590,7 +1656,7 @@ func file_runtime_protocol_wire_penstock_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_runtime_protocol_wire_penstock_proto_rawDesc), len(file_runtime_protocol_wire_penstock_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
