@@ -71,7 +71,7 @@ func sampleManifest() *Manifest {
 		Triggered:   time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC),
 		Completed:   time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC),
 		Parallelism: 2, Exchange: "forward", Lane: LaneA, Connector: "kafka", ConnectorVersion: "1.2.0",
-		CapabilityDigest: sampleMetadata().CapabilityDigest, Sink: "file", LastAttempt: 9,
+		CapabilityDigest: sampleMetadata().CapabilityDigest, Sink: "file", LastAttempt: 9, Records: 123456,
 		Coordinator: CoordinatorState{
 			Epoch: 4, Enumerator: sdk.VersionedBytes{Version: 1, Data: []byte(`{"topics":["orders"]}`)}, Generation: 2,
 			Tracker: []Assignment{

@@ -31,6 +31,8 @@ func (m *Manifest) check() error {
 		return invalid("Lane", m.Lane, "a lane")
 	case m.Parallelism < 1 || m.Parallelism > MaxParallelism:
 		return invalid("Parallelism", m.Parallelism, fmt.Sprintf("1 to %d", MaxParallelism))
+	case m.Records < 0:
+		return invalid("Records", m.Records, "at least 0")
 	case !timeFits(m.Triggered):
 		return invalid("Triggered", m.Triggered, "zero or a year from 1678 to 2261")
 	case !timeFits(m.Completed):

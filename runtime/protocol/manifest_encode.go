@@ -20,7 +20,7 @@ func (m *Manifest) Encode() ([]byte, error) {
 		Job: []byte(m.Job), Id: uint64(m.ID), Kind: uint32(m.Kind), TriggeredUnixNanos: nanos(m.Triggered), CompletedUnixNanos: nanos(m.Completed),
 		Parallelism: uint32(m.Parallelism), Exchange: []byte(m.Exchange), Lane: uint32(m.Lane), Connector: []byte(m.Connector),
 		ConnectorVersion: []byte(m.ConnectorVersion), CapabilityDigest: []byte(m.CapabilityDigest), Sink: []byte(m.Sink),
-		LastAttempt: uint64(m.LastAttempt), Coordinator: m.Coordinator.toWire(),
+		LastAttempt: uint64(m.LastAttempt), Coordinator: m.Coordinator.toWire(), Records: uint64(m.Records),
 	}
 	for i := range m.Readers {
 		r, err := m.Readers[i].toWire()
@@ -51,6 +51,7 @@ func DecodeManifest(b []byte) (*Manifest, error) {
 		Exchange: string(w.GetExchange()), Lane: narrow[Lane](w.GetLane()), Connector: string(w.GetConnector()),
 		ConnectorVersion: string(w.GetConnectorVersion()), CapabilityDigest: string(w.GetCapabilityDigest()), Sink: string(w.GetSink()),
 		LastAttempt: Attempt(w.GetLastAttempt()), Coordinator: coordinatorFromWire(w.GetCoordinator()),
+		Records: int64(min(w.GetRecords(), 1<<63)), // what is too large becomes negative, which check refuses
 	}
 	for _, r := range w.GetReaders() {
 		state, err := readerFromWire(r)

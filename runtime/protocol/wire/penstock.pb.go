@@ -928,6 +928,7 @@ type Manifest struct {
 	Coordinator        *Coordinator           `protobuf:"bytes,14,opt,name=coordinator,proto3" json:"coordinator,omitempty"`
 	Readers            []*Reader              `protobuf:"bytes,15,rep,name=readers,proto3" json:"readers,omitempty"`
 	Sinks              []*Sink                `protobuf:"bytes,16,rep,name=sinks,proto3" json:"sinks,omitempty"`
+	Records            uint64                 `protobuf:"varint,17,opt,name=records,proto3" json:"records,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -1072,6 +1073,13 @@ func (x *Manifest) GetSinks() []*Sink {
 		return x.Sinks
 	}
 	return nil
+}
+
+func (x *Manifest) GetRecords() uint64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
 }
 
 type Coordinator struct {
@@ -1534,7 +1542,7 @@ const file_runtime_protocol_wire_penstock_proto_rawDesc = "" +
 	"\tWatermark\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x18\n" +
 	"\aapplied\x18\x02 \x01(\x04R\aapplied\x12\x12\n" +
-	"\x04gaps\x18\x03 \x03(\x04R\x04gaps\"\xb9\x04\n" +
+	"\x04gaps\x18\x03 \x03(\x04R\x04gaps\"\xd3\x04\n" +
 	"\bManifest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x12\n" +
@@ -1552,7 +1560,8 @@ const file_runtime_protocol_wire_penstock_proto_rawDesc = "" +
 	"\flast_attempt\x18\r \x01(\x04R\vlastAttempt\x12:\n" +
 	"\vcoordinator\x18\x0e \x01(\v2\x18.penstock.v1.CoordinatorR\vcoordinator\x12-\n" +
 	"\areaders\x18\x0f \x03(\v2\x13.penstock.v1.ReaderR\areaders\x12'\n" +
-	"\x05sinks\x18\x10 \x03(\v2\x11.penstock.v1.SinkR\x05sinks\"\xb3\x01\n" +
+	"\x05sinks\x18\x10 \x03(\v2\x11.penstock.v1.SinkR\x05sinks\x12\x18\n" +
+	"\arecords\x18\x11 \x01(\x04R\arecords\"\xb3\x01\n" +
 	"\vCoordinator\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12;\n" +
 	"\n" +
