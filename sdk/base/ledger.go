@@ -284,7 +284,7 @@ func (l *ledger[S]) plan(choose Strategy[S], readers []sdk.ReaderID) ([]assignme
 	if len(l.queue) == 0 || len(readers) == 0 {
 		return nil, nil
 	}
-	p := Placement{Parallelism: len(l.owned), Readers: readers, Owned: slices.Clone(l.owned), Placed: l.placed}
+	p := Placement{Parallelism: len(l.owned), Readers: readers, Owned: slices.Clone(l.owned), Placed: l.placed, least: new(leastOwner)}
 	open := make([]assignment[S], len(l.owned)) // the call that is being filled for each reader
 	here := make([]bool, len(l.owned))
 	for _, r := range readers {

@@ -24,6 +24,9 @@ const stateVersion = 1
 
 const removedFlag = 8
 
+// minSplitBytes is the shortest split: prefix, length, one letter and phase.
+const minSplitBytes = 4
+
 // encodeState writes the ledger.
 func encodeState[S sdk.Split](l *ledger[S], identity []sdk.Attribute, codec sdk.Codec[S]) (sdk.VersionedBytes, error) {
 	entries := l.sorted()
@@ -64,17 +67,20 @@ func decodeState[S sdk.Split](state sdk.VersionedBytes, parallelism int, codec s
 	l := newLedger[S](parallelism)
 	l.firstDone = d.oneOf("discovery flag", 1) == 1
 	var identity []sdk.Attribute
-	for n := d.count("identity attributes"); n > 0 && d.err == nil; n-- {
-		identity = append(identity, sdk.Attribute{Name: string(d.text("attribute name")), Value: string(d.text("attribute value"))})
+	for n := d.count("number of identity attributes", 2); n > 0 && d.err == nil; n-- {
+		identity = append(identity, sdk.Attribute{Name: string(d.text("length of an attribute name")), Value: string(d.text("length of an attribute value"))})
 	}
 	splitVersion := d.oneOf("split version", 1<<31-1)
-	n := d.count("splits")
+	n := d.count("number of splits", minSplitBytes)
+	l.entries = make(map[sdk.SplitID]*entry[S], n)
 	l.ascending = make([]*entry[S], 0, n)
-	for before := sdk.SplitID(""); n > 0 && d.err == nil; n-- {
-		e := decodeEntry(&d, l, before, int(splitVersion), codec)
-		if d.err == nil {
-			before = e.id
+	entries := make([]entry[S], n) // at once: a hundred thousand are read on the coordinator loop
+	before := sdk.SplitID("")
+	for i := range entries {
+		if decodeEntry(&d, l, &entries[i], before, int(splitVersion), codec); d.err != nil {
+			break
 		}
+		before = entries[i].id
 	}
 	if d.err == nil && len(d.rest) > 0 {
 		d.fail("%d bytes after the last split", len(d.rest))
@@ -85,35 +91,36 @@ func decodeState[S sdk.Split](state sdk.VersionedBytes, parallelism int, codec s
 	return l, identity, nil
 }
 
-// decodeEntry reads one split into the ledger.
-func decodeEntry[S sdk.Split](d *stateReader, l *ledger[S], before sdk.SplitID, splitVersion int, codec sdk.Codec[S]) *entry[S] {
+// decodeEntry reads one split into e and the ledger.
+func decodeEntry[S sdk.Split](d *stateReader, l *ledger[S], e *entry[S], before sdk.SplitID, splitVersion int, codec sdk.Codec[S]) {
 	shared := d.oneOf("shared prefix", uint64(len(before)))
-	rest := d.text("split id")
+	rest := d.text("length of a split id")
 	flags := d.oneOf("phase", uint64(finished)|removedFlag)
 	if d.err != nil {
-		return nil
+		return
 	}
-	id := before[:shared] + sdk.SplitID(rest)
+	d.id = append(append(d.id[:0], before[:shared]...), rest...)
+	id := sdk.SplitID(d.id)
 	p := phase(flags &^ removedFlag)
 	switch {
 	case checkSplitID(id) != nil:
 		d.fail("split id of %d bytes", len(id))
-		return nil
+		return
 	case id <= before || sharedPrefix(before, id) != int(shared):
 		d.fail("split ids are not in their order at %q", id)
-		return nil
+		return
 	case p == unknown || p > finished:
 		d.fail("split %q is in phase %d", id, p)
-		return nil
+		return
 	}
-	e := &entry[S]{id: id, owner: nobody, removed: flags&removedFlag != 0}
+	*e = entry[S]{id: id, owner: nobody, removed: flags&removedFlag != 0}
 	l.entries[id] = e
 	l.ascending = append(l.ascending, e)
 	if p == assigned || p == finished {
 		l.enter(e, p, nobody)
-		return e
+		return
 	}
-	split, err := codec.Decode(splitVersion, d.text("split"))
+	split, err := codec.Decode(splitVersion, d.text("length of a split"))
 	switch {
 	case d.err != nil:
 	case err != nil:
@@ -124,13 +131,13 @@ func decodeEntry[S sdk.Split](d *stateReader, l *ledger[S], before sdk.SplitID, 
 		e.split = split
 		l.enter(e, waiting, nobody)
 	}
-	return e
 }
 
 // stateReader reads from untrusted bytes. After the first failure everything it answers is zero.
 type stateReader struct {
 	rest []byte
 	err  error
+	id   []byte // scratch
 }
 
 func (d *stateReader) fail(format string, args ...any) {
@@ -160,18 +167,19 @@ func (d *stateReader) oneOf(what string, most uint64) uint64 {
 	return v
 }
 
-// count reads how many of something follow. Each takes a byte at least, which bounds what a flipped bit makes us allocate.
-func (d *stateReader) count(what string) uint64 {
-	n := d.oneOf("number of "+what, 1<<62)
-	if n > uint64(len(d.rest)) {
-		d.fail("%d %s in %d bytes", n, what, len(d.rest))
+// count reads how many of something follow. Each takes some bytes at least, which bounds what a flipped bit makes us allocate.
+func (d *stateReader) count(what string, each int) uint64 {
+	n := d.oneOf(what, 1<<62)
+	if n > uint64(len(d.rest)/each) {
+		d.fail("%s is %d, in %d bytes", what, n, len(d.rest))
 		return 0
 	}
 	return n
 }
 
+// text reads a length and so many bytes.
 func (d *stateReader) text(what string) []byte {
-	n := d.count("bytes of " + what)
+	n := d.count(what, 1)
 	out := d.rest[:n:n]
 	d.rest = d.rest[n:]
 	return out

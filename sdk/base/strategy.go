@@ -15,6 +15,8 @@ type Placement struct {
 	Owned []int
 	// Placed counts the splits placed in this epoch.
 	Placed int
+
+	least *leastOwner
 }
 
 // Strategy chooses the reader of a split. It is called on the coordinator loop, only when every reader has registered
@@ -23,13 +25,35 @@ type Strategy[S sdk.Split] func(split S, p Placement) sdk.ReaderID
 
 // LeastLoaded places a split on the registered reader that owns the fewest, the lowest id among equals. The default.
 func LeastLoaded[S sdk.Split](_ S, p Placement) sdk.ReaderID {
-	best := p.Readers[0]
-	for _, r := range p.Readers[1:] {
-		if p.Owned[r] < p.Owned[best] {
-			best = r
-		}
+	if p.least == nil {
+		p.least = new(leastOwner)
 	}
-	return best
+	return p.least.find(p)
+}
+
+// leastOwner finds the reader that owns the fewest without looking at all of them each time: during a plan counts only
+// grow, so who is above the floor stays above it. With a hundred thousand splits and hundreds of readers that is the
+// difference between milliseconds and a blocked coordinator.
+type leastOwner struct {
+	floor  int // the smallest count
+	cursor int // readers before it own more than floor; zero: look for the floor first
+}
+
+func (l *leastOwner) find(p Placement) sdk.ReaderID {
+	for {
+		if l.cursor == 0 {
+			l.floor = p.Owned[p.Readers[0]]
+			for _, r := range p.Readers {
+				l.floor = min(l.floor, p.Owned[r])
+			}
+		}
+		for ; l.cursor < len(p.Readers); l.cursor++ {
+			if r := p.Readers[l.cursor]; p.Owned[r] == l.floor {
+				return r
+			}
+		}
+		l.cursor = 0
+	}
 }
 
 // RoundRobin places splits on the registered readers in turn.
