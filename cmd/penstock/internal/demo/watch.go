@@ -1,0 +1,130 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/penstock-dev/penstock/cmd/penstock/internal/human"
+)
+
+// watch follows a job by its committed files.
+type watch struct {
+	Config
+	counter counter
+	told    int // records in the last line said
+}
+
+// job is a started job.
+type job struct {
+	cmd    *exec.Cmd
+	output bytes.Buffer // read after done
+	done   chan error
+}
+
+func (w *watch) start(ctx context.Context, file string) (*job, error) {
+	j := &job{cmd: exec.CommandContext(ctx, w.Program, "run", file), done: make(chan error, 1)}
+	j.cmd.Env = w.Environment
+	j.cmd.Stdout, j.cmd.Stderr = &j.output, &j.output
+	if err := j.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the job: %w", err)
+	}
+	go func() { j.done <- j.cmd.Wait() }()
+	return j, nil
+}
+
+// killHalfWay runs the job until half of the records are committed and kills it.
+func (w *watch) killHalfWay(ctx context.Context, file string) error {
+	j, err := w.start(ctx, file)
+	if err != nil {
+		return err
+	}
+	ended, err := w.follow(ctx, j, int(w.Records)/2)
+	if err != nil {
+		return err
+	}
+	if ended {
+		w.say("The job was faster than the hand with the kill switch; nothing was killed.")
+		return nil
+	}
+	w.say("Killing the job (SIGKILL).")
+	if err := j.cmd.Process.Kill(); err != nil {
+		return fmt.Errorf("kill the job: %w", err)
+	}
+	<-j.done
+	return nil
+}
+
+// finish starts the job again and waits for its end.
+func (w *watch) finish(ctx context.Context, file string) error {
+	j, err := w.start(ctx, file)
+	if err != nil {
+		return err
+	}
+	w.say("Starting it again.")
+	ended, err := w.follow(ctx, j, int(w.Records)+1)
+	if err != nil {
+		return err
+	}
+	if !ended {
+		return errors.New("more records are committed than were written")
+	}
+	for line := range strings.Lines(j.output.String()) {
+		if strings.Contains(line, "restored from") || strings.Contains(line, "had finished") {
+			w.say("It said: %s", strings.TrimSpace(line))
+		}
+	}
+	return nil
+}
+
+// follow shows how many records are committed until they reach a number, or the job ends.
+func (w *watch) follow(ctx context.Context, j *job, until int) (ended bool, err error) {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	defer w.Screen.Status("")
+	last, since := -1, time.Now()
+	for {
+		n, err := w.counter.count()
+		if err != nil {
+			return false, err
+		}
+		if n != last {
+			last, since = n, time.Now()
+		}
+		w.show(n)
+		if n >= until {
+			w.say("Read so far: %s committed.", human.Plural(n, "record"))
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			<-j.done // the context kills it
+			return false, context.Cause(ctx)
+		case err := <-j.done:
+			if err != nil {
+				return true, fmt.Errorf("the job failed (%w):\n%s", err, j.output.String())
+			}
+			return true, nil
+		case now := <-ticker.C:
+			if now.Sub(since) > stallAfter {
+				_ = j.cmd.Process.Kill()
+				<-j.done
+				return false, fmt.Errorf("nothing was committed for %s; the job said:\n%s", human.Span(stallAfter), j.output.String())
+			}
+		}
+	}
+}
+
+// show updates the status, or without a terminal says a line for every fifth of the records.
+func (w *watch) show(n int) {
+	w.Screen.Status(fmt.Sprintf("Reading ...  %s committed", human.Plural(n, "record")))
+	if w.Screen.Terminal() || n-w.told < int(w.Records)/5 {
+		return
+	}
+	w.told = n
+	w.say("Reading ...  %s committed", human.Plural(n, "record"))
+}
