@@ -21,7 +21,7 @@ const (
 	DefaultClientID                = "penstock"
 	DefaultDialTimeout             = 5 * time.Second
 	DefaultFetchMaxWait            = 250 * time.Millisecond
-	DefaultFetchMaxPartitionBytes  = 512 << 10
+	DefaultFetchMaxPartitionBytes  = 256 << 10
 	DefaultFetchMaxBytes           = 16 << 20
 	DefaultMaxDecompressBatchBytes = 128 << 20
 	DefaultBrokerMaxReadBytes      = 64 << 20

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -303,4 +304,74 @@ func TestRetriableBrokerErrorsAreNotSeenByTheReader(t *testing.T) {
 	}
 	u.awaitMetric("broker_errors", func(v float64, _ bool) bool { return v >= 1 })
 	u.awaitMetric("brokers_unreachable", func(v float64, ok bool) bool { return ok && v == 0 })
+}
+
+func TestWakeupsLoseAndRepeatNothing(t *testing.T) {
+	t.Parallel()
+	const n = 20_000
+	b := broker(t, kafkatest.Options{Topics: map[string]int32{"orders": 1}})
+	produce(t, b, numbered("orders", 0, 0, n)...)
+	s := sourceOf(b, "orders")
+	s.FetchMaxPartitionBytes = 4 << 10
+	u := read(t, s, splitsOf(t, s)...)
+	stop := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				u.r.Wakeup()
+			}
+		}
+	}()
+	got := offsetsOf(u.records(n))
+	close(stop)
+	<-stopped
+	if !slices.Equal(got, count(n)) {
+		t.Fatalf("%d records, not 0 to %d in order", len(got), n-1)
+	}
+}
+
+func TestClosingDoesNotWaitForASilentBroker(t *testing.T) {
+	t.Parallel()
+	b := broker(t, kafkatest.Options{Topics: map[string]int32{"orders": 1}})
+	s := sourceOf(b, "orders")
+	s.FetchMaxWait = 30 * time.Second
+	ctx := newLent()
+	r, err := s.NewReader(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetching := b.Cluster().Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Observe: true, Count: -1})
+	if err := r.AddSplits(splitsOf(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	if err := fetching.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	started := time.Now()
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(started); took > 5*time.Second {
+		t.Errorf("closing took %s", took)
+	}
+}
+
+func TestTheRateLimitHoldsBackRecords(t *testing.T) {
+	t.Parallel()
+	b := broker(t, kafkatest.Options{Topics: map[string]int32{"orders": 1}})
+	produce(t, b, numbered("orders", 0, 0, 1000)...)
+	s := sourceOf(b, "orders")
+	s.RecordsPerSecond, s.Stop = 2000, Latest()
+	started := time.Now()
+	if got := read(t, s, splitsOf(t, s)...).end(); len(got) != 1000 {
+		t.Fatalf("read %d records", len(got))
+	}
+	if took := time.Since(started); took < 200*time.Millisecond {
+		t.Errorf("1000 records at 2000 a second took %s", took)
+	}
 }
