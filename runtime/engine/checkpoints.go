@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,6 +23,10 @@ func (j *job) triggerDue(now time.Time) {
 	if !due {
 		return
 	}
+	id, ok := j.nextCheckpoint()
+	if !ok {
+		return
+	}
 	if kind == protocol.Savepoint {
 		j.serving, j.savepoints = j.savepoints, nil
 	}
@@ -29,10 +34,9 @@ func (j *job) triggerDue(now time.Time) {
 	if j.cfg.Checkpoint.Interval != Never {
 		j.nextDue = now.Add(j.cfg.Checkpoint.Interval)
 	}
-	id := j.counters.checkpoint()
 	j.stats.Triggered.Inc()
 	j.stats.Running.Set(now)
-	j.do(j.core.Step(checkpoint.Trigger{ID: id, Kind: kind, LastAttempt: j.counters.lastAttempt(), Now: now}))
+	j.do(j.core.Step(checkpoint.Trigger{ID: id, Kind: kind, LastAttempt: j.numbers.lastAttempt(), Now: now}))
 }
 
 // whole reports that a checkpoint could be cut: every task runs and every reader is registered.
@@ -99,9 +103,9 @@ func (j *job) write(m *protocol.Manifest) {
 	for i := range m.Sinks {
 		m.Records += m.Sinks[i].Written
 	}
-	j.wg.Go(func() {
-		size, err := j.store.write(j.ctx, m)
-		j.post(func() { j.do(j.core.Step(checkpoint.Stored{ID: m.ID, Size: size, Err: err, Now: j.cfg.Now()})) })
+	j.io.Go(func() {
+		info, err := j.store.Write(j.ctx, m)
+		j.post(func() { j.do(j.core.Step(checkpoint.Stored{ID: m.ID, Size: info.Size, Err: err, Now: j.cfg.Now()})) })
 	})
 }
 
@@ -143,8 +147,8 @@ func (j *job) finishedCheckpoint(e checkpoint.Finished) {
 
 // prune removes old checkpoints beside the loop. A failure is no reason to stop: it costs disk space, and is logged.
 func (j *job) prune(newest sdk.CheckpointID) {
-	j.wg.Go(func() {
-		if err := j.store.prune(j.cfg.Checkpoint.Keep); err != nil {
+	j.io.Go(func() {
+		if err := j.store.Prune(j.ctx, j.cfg.Checkpoint.Keep); err != nil {
 			j.log.Warn("old checkpoints cannot be removed", zap.Int64("newest", int64(newest)), zap.Error(err))
 		}
 	})
@@ -153,7 +157,11 @@ func (j *job) prune(newest sdk.CheckpointID) {
 func (j *job) aborted(e checkpoint.Aborted) {
 	j.stats.Aborted[e.Reason].Inc()
 	j.stats.Running.Clear()
-	j.log.Warn("checkpoint aborted", zap.Int64("checkpoint", int64(e.ID)), zap.Stringer("reason", e.Reason), zap.Error(e.Err))
+	if e.Reason == telemetry.AbortTerminal {
+		j.log.Info("checkpoint given up with the job", zap.Int64("checkpoint", int64(e.ID)))
+	} else {
+		j.log.Warn("checkpoint aborted", zap.Int64("checkpoint", int64(e.ID)), zap.Stringer("reason", e.Reason), zap.Error(e.Err))
+	}
 	for _, r := range j.regions {
 		r.sink.Abort(e.ID)
 	}
@@ -167,10 +175,19 @@ func (j *job) aborted(e checkpoint.Aborted) {
 	j.wanted = j.wanted || j.wantedServed // whoever waited still does
 	j.holdUntil = j.cfg.Now().Add(min(j.opts.RetryInitial<<min(j.failures, 20), j.opts.RetryMax))
 	if e.Reason == telemetry.AbortStore {
-		j.failures++
-		if j.failures >= j.opts.CheckpointFailures {
-			j.end(Result{}, fmt.Errorf("%d checkpoints in a row could not be stored (runtime.checkpoint_failures): %w", j.failures, e.Err))
-		}
+		j.storeFailed(e.Err)
+	}
+}
+
+// storeFailed counts a checkpoint that could not be stored. When nobody can tell whether it was, the job ends: whatever it did
+// next might contradict the checkpoint that its next start finds.
+func (j *job) storeFailed(err error) {
+	j.failures++
+	switch {
+	case errors.Is(err, checkpoint.ErrUncertain):
+		j.end(Result{}, err)
+	case j.failures >= j.opts.CheckpointFailures:
+		j.end(Result{}, fmt.Errorf("%d checkpoints in a row could not be stored (runtime.checkpoint_failures): %w", j.failures, err))
 	}
 }
 

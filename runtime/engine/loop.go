@@ -30,7 +30,7 @@ type job struct {
 	cfg   Job
 	opts  *Options
 	lane  protocol.Lane
-	store store
+	store checkpoint.Storage
 	log   *zap.Logger
 	slog  *slog.Logger
 	stats *telemetry.Job
@@ -38,7 +38,7 @@ type job struct {
 	machine  lifecycle.Machine
 	core     *checkpoint.Core
 	policy   restarts
-	counters counters
+	numbers  numbers
 	last     *protocol.Manifest // newest durable checkpoint of this job, nil when none
 	base     int64              // records committed before the tasks of this life were started
 	failures int                // checkpoints in a row that could not be stored
@@ -71,6 +71,7 @@ type job struct {
 	ctx    context.Context //nolint:containedctx // the run context of the job, the parent of its loops
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
+	io     sync.WaitGroup // calls of the store, which are let finish
 
 	inbox struct {
 		sync.Mutex
@@ -84,14 +85,14 @@ type job struct {
 	err    error
 }
 
-func newJob(cfg Job, lane protocol.Lane, s store, m *protocol.Manifest) (*job, error) {
+func newJob(ctx context.Context, cfg Job, lane protocol.Lane, s checkpoint.Storage, m *protocol.Manifest) (*job, error) {
 	c := cfg.Source.Capability()
-	counters, err := reserve(s, m)
+	numbers, err := reserve(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	j := &job{
-		cfg: cfg, opts: cfg.Options, lane: lane, store: s, last: m, counters: counters,
+		cfg: cfg, opts: cfg.Options, lane: lane, store: s, last: m, numbers: numbers,
 		log: cfg.Logger.With(zap.String("job", cfg.Name)), stats: cfg.Metrics.Job(),
 		policy:   restarts{initial: cfg.Options.RestartInitial, max: cfg.Options.RestartMax, limit: cfg.Options.RestartLimit, window: cfg.Options.RestartWindow},
 		workers:  coordinator.NewWorkers(cfg.Options.AsyncConcurrency),
@@ -330,6 +331,13 @@ func (j *job) shutdown() {
 	if err := j.workers.Wait(ctx); err != nil {
 		j.log.Warn("a slow enumerator call does not end; left behind", zap.Error(err))
 		j.stats.Abandoned.Inc()
+	}
+	stored := make(chan struct{})
+	go func() { j.io.Wait(); close(stored) }()
+	select {
+	case <-stored:
+	case <-ctx.Done():
+		j.log.Warn("the state directory does not answer; left behind")
 	}
 	j.cancel(sdk.ErrClosed)
 	j.wg.Wait()

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -120,7 +119,7 @@ func (j *job) connectForward(r *region) {
 }
 
 func (j *job) newReader(r *region, state protocol.ReaderState) {
-	attempt := j.counters.attempt()
+	attempt := j.numbers.nextAttempt()
 	r.stats = j.cfg.Metrics.NewReader(r.id)
 	r.stats.Attempt.Set(int64(attempt))
 	r.ended, r.readerOpen = false, false
@@ -142,7 +141,7 @@ func (j *job) newReader(r *region, state protocol.ReaderState) {
 }
 
 func (j *job) newSink(r *region, restore sink.Restore) {
-	attempt, task := j.counters.attempt(), int(r.id)
+	attempt, task := j.numbers.nextAttempt(), int(r.id)
 	stats := j.cfg.Metrics.NewSink(task)
 	stats.Attempt.Set(int64(attempt))
 	r.sinkOpen = false
@@ -157,7 +156,7 @@ func (j *job) newSink(r *region, restore sink.Restore) {
 
 // newCoordinator starts an epoch from the newest durable checkpoint.
 func (j *job) newCoordinator() {
-	epoch := protocol.Epoch(j.counters.attempt())
+	epoch := protocol.Epoch(j.numbers.nextAttempt())
 	stats := j.cfg.Metrics.NewCoordinator()
 	stats.Epoch.Set(int64(epoch))
 	var restored *coordinator.Restored

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/penstock-dev/penstock/runtime/checkpoint"
 	"github.com/penstock-dev/penstock/runtime/protocol"
 	"github.com/penstock-dev/penstock/sdk"
 )
@@ -48,7 +49,7 @@ func Start(ctx context.Context, j Job) (*Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, release, err := openStore(j)
+	store, release, err := openStore(ctx, j)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +67,8 @@ func Start(ctx context.Context, j Job) (*Handle, error) {
 	return h, nil
 }
 
-func (h *Handle) start(ctx context.Context, j Job, lane protocol.Lane, store store) error {
-	m, err := restored(j, store)
+func (h *Handle) start(ctx context.Context, j Job, lane protocol.Lane, store checkpoint.Storage) error {
+	m, err := restored(ctx, j, store)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (h *Handle) start(ctx context.Context, j Job, lane protocol.Lane, store sto
 	if err := j.Source.Probe(probe); err != nil {
 		return fmt.Errorf("source %s: %w", j.Source.Capability().Connector, err)
 	}
-	h.job, err = newJob(j, lane, store, m)
+	h.job, err = newJob(ctx, j, lane, store, m)
 	return err
 }
 
@@ -140,8 +141,6 @@ type savepointAnswer struct {
 
 // Ready reports whether the job reads: every reader is registered.
 func (h *Handle) Ready() bool { return h.job != nil && h.job.ready.Load() }
-
-// Age of the newest completed checkpoint etc. are in the job's metrics registry.
 
 // never is a time that does not come.
 var never = time.Unix(1<<40, 0)

@@ -1,0 +1,171 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-dev/penstock/connectors/fake"
+	"github.com/penstock-dev/penstock/runtime/checkpoint"
+	"github.com/penstock-dev/penstock/runtime/engine"
+	"github.com/penstock-dev/penstock/runtime/exchange"
+	"github.com/penstock-dev/penstock/sdk"
+)
+
+// A job that is cancelled at random moments and started again, each time with another parallelism, loses and repeats
+// nothing. The source has faults of its own meanwhile.
+func TestRestartsWithChangingParallelismLoseAndRepeatNothing(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []exchange.Kind{exchange.Forward, exchange.Rebalance, exchange.Keyed} {
+		for seed := range uint64(8) {
+			t.Run(fmt.Sprintf("%s/%d", kind, seed), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					rng := rand.New(rand.NewPCG(seed, 1))
+					cfg := fake.Config{
+						Splits: 7, RecordsPerSplit: 2000, KeyCount: 11, ChunkSize: 40, Durable: seed%2 == 0, View: seed%3 == 0,
+						Faults: fake.Faults{FetchLatency: time.Millisecond, Script: []fake.Fault{
+							{Kind: fake.FailEmit, Split: 1, Record: 300, Times: 3}, {Kind: fake.FailFetch, Split: 5, Record: 900, Times: 2},
+						}},
+					}
+					src, l, store := source(t, cfg), newLedger(), checkpoint.NewMemory()
+					for life := 0; ; life++ {
+						h, err := engine.Start(t.Context(), engine.Job{
+							Name: "lives", Parallelism: 1 + rng.IntN(9), Source: engine.From(src), Sink: l, Exchange: kind,
+							Checkpoint: engine.Checkpoint{Interval: 4 * time.Millisecond, Storage: store}, Options: quick(), Logger: logger(t),
+						})
+						if err != nil {
+							t.Fatal(err)
+						}
+						if life < 40 {
+							time.Sleep(time.Duration(rng.IntN(30)) * time.Millisecond)
+							switch rng.IntN(4) {
+							case 0:
+								h.Stop()
+							default:
+								h.Cancel()
+							}
+						}
+						res, err := h.Wait(t.Context())
+						if err != nil {
+							t.Fatal(err)
+						}
+						if res.Outcome == engine.Finished {
+							if res.Records != 14_000 {
+								t.Errorf("the job says it committed %d records", res.Records)
+							}
+							break
+						}
+					}
+					l.exactlyOnce(t, cfg, 7, kind == exchange.Forward)
+					h, err := engine.Start(t.Context(), engine.Job{
+						Name: "lives", Source: engine.From(src), Sink: l, Checkpoint: engine.Checkpoint{Storage: store}, Options: quick(),
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if res, err := h.Wait(t.Context()); err != nil || res.Outcome != engine.AlreadyFinished {
+						t.Errorf("running a finished job again: %+v, %v", res, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestSavepointWhileRunning(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := checkpoint.NewMemory()
+		h, err := engine.Start(t.Context(), engine.Job{
+			Name: "savepoint", Source: engine.From(source(t, fake.Config{RecordsPerSecond: 1000})), Sink: newLedger(),
+			Checkpoint: engine.Checkpoint{Interval: engine.Never, Storage: store}, Options: quick(), Logger: logger(t),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		id, err := h.Savepoint(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, info, err := store.Read(t.Context(), id); err != nil || !info.Savepoint || m.Records == 0 {
+			t.Errorf("savepoint %d: %+v, %v", id, info, err)
+		}
+		h.Cancel()
+		if _, err := h.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Savepoint(t.Context()); !errors.Is(err, engine.ErrEnded) {
+			t.Errorf("savepoint of an ended job: %v", err)
+		}
+	})
+}
+
+func TestRestoreRefusesWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job := func() engine.Job {
+		return engine.Job{
+			Name: "orders", Source: engine.From(source(t, fake.Config{RecordsPerSplit: 10})), Sink: newLedger(),
+			Checkpoint: engine.Checkpoint{Dir: dir}, Logger: logger(t),
+		}
+	}
+	if err := engine.Run(t.Context(), job()); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*engine.Job)
+		want   error
+	}{
+		"another job": {func(j *engine.Job) { j.Name = "payments" }, checkpoint.ErrOtherJob},
+		"lane b":      {func(j *engine.Job) { o := engine.DefaultOptions(); o.Lane = "b"; j.Options = &o }, engine.ErrLane},
+		"kill switch": {func(j *engine.Job) { o := engine.DefaultOptions(); o.KillSwitch = true; j.Options = &o }, engine.ErrLane},
+		"allowlist":   {func(j *engine.Job) { o := engine.DefaultOptions(); o.Allowlist = []string{"kafka"}; j.Options = &o }, engine.ErrLane},
+		"another capability": {func(j *engine.Job) {
+			j.Source = engine.From(&relabelled{source(t, fake.Config{}), "2.0.0"})
+		}, sdk.ErrIncompatibleState},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := job()
+			c.change(&j)
+			if err := engine.Run(t.Context(), j); !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// relabelled is a source of another major version.
+type relabelled struct {
+	*fake.Source
+	version string
+}
+
+func (r *relabelled) Capability() sdk.Capability {
+	c := r.Source.Capability()
+	c.Version = r.version
+	return c
+}
+
+func TestASecondJobOnTheSameDirectoryIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job := engine.Job{
+		Name: "orders", Source: engine.From(source(t, fake.Config{RecordsPerSecond: 10})), Sink: newLedger(), Checkpoint: engine.Checkpoint{Dir: dir},
+	}
+	h, err := engine.Start(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Start(t.Context(), job); !errors.Is(err, checkpoint.ErrLocked) {
+		t.Errorf("got %v", err)
+	}
+	h.Cancel()
+	if _, err := h.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
