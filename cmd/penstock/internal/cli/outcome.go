@@ -38,16 +38,20 @@ func (r *running) listener() engine.Listener {
 }
 
 func (r *running) restored(m *protocol.Manifest) {
-	splits := 0
+	splits := map[sdk.SplitID]bool{} // one that was just assigned is in the tracker and with its reader
 	for _, reader := range m.Readers {
-		splits += len(reader.Splits)
+		for _, s := range reader.Splits {
+			splits[s.ID] = true
+		}
 	}
 	for _, a := range m.Coordinator.Tracker {
-		splits += len(a.Splits)
+		for _, s := range a.Splits {
+			splits[s.ID] = true
+		}
 	}
 	r.begun = true
 	r.meter.Restored(m.Records)
-	r.say("restored from %s %d (%s old): %s, parallelism %d", kindName(m.Kind), m.ID, human.Span(time.Since(m.Completed)), human.Plural(splits, "split"), r.file.Job.Parallelism)
+	r.say("restored from %s %d (%s old): %s, parallelism %d", kindName(m.Kind), m.ID, human.Span(time.Since(m.Completed)), human.Plural(len(splits), "split"), r.file.Job.Parallelism)
 }
 
 // checkpointed prints a line for savepoints, and for the first checkpoint of a new job, which holds where it begins. The others only

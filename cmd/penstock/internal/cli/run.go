@@ -182,6 +182,7 @@ func (r *running) watch(handle *engine.Handle) error {
 	}
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
+	r.meter.Status(r.stats.Snapshot()) // the first sample: a rate needs two
 	stopping := false
 	for {
 		select {

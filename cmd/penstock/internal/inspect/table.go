@@ -10,18 +10,27 @@ import (
 	"time"
 
 	"github.com/penstock-dev/penstock/cmd/penstock/internal/human"
+	"github.com/penstock-dev/penstock/runtime/protocol"
 )
 
 // WriteTable prints the checkpoint. Attributes that repeat the split's name, or are long and rarely of interest, are left to
 // JSON.
 func (v View) WriteTable(out io.Writer) error {
-	fmt.Fprintf(out, "checkpoint %d (%s)  %s  complete  %s  %s\n", v.Checkpoint, v.Kind, v.Completed.UTC().Format(time.RFC3339), human.Span(v.Completed.Sub(v.Triggered)), human.Bytes(v.Bytes))
+	fmt.Fprintf(out, "checkpoint %d (%s)  %s  complete  %s  %s\n", v.Checkpoint, kind(v.Kind), v.Completed.UTC().Format(time.RFC3339), human.Span(v.Completed.Sub(v.Triggered)), human.Bytes(v.Bytes))
 	fmt.Fprintf(out, "job %s  %s committed to sink %s\n", v.Job, human.Plural(v.Records, "record"), v.Sink)
 	fmt.Fprintf(out, "lane %s  capability %s %s (digest %s...)  parallelism %d\n", v.Lane, v.Connector, v.Version, v.Digest[:min(4, len(v.Digest))], v.Parallelism)
 	if err := v.writeSplits(out); err != nil {
 		return err
 	}
 	return v.writeAssignments(out)
+}
+
+// kind is what a person calls it: a job stops with a savepoint.
+func kind(k string) string {
+	if k == protocol.Stop.String() {
+		return "savepoint, at a stop"
+	}
+	return k
 }
 
 // hidden attributes: in the split's name already, or for machines.

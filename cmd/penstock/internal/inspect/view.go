@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"time"
 
 	"github.com/penstock-dev/penstock/runtime/protocol"
@@ -75,6 +76,9 @@ func NewView(m *protocol.Manifest, file string, size int64, describe Describe) V
 	}
 	for _, a := range m.Coordinator.Tracker {
 		for _, s := range a.Splits {
+			if slices.ContainsFunc(v.Splits, func(held Split) bool { return held.Split == string(s.ID) && held.Reader == int(a.Reader) }) {
+				continue // the tracker forgets it only after the checkpoint
+			}
 			v.Assignments = append(v.Assignments, Assignment{Split: string(s.ID), Reader: int(a.Reader)})
 		}
 	}

@@ -1,11 +1,13 @@
 package jobfile
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/penstock-dev/penstock/cmd/penstock/internal/catalog"
 	"github.com/penstock-dev/penstock/cmd/penstock/internal/option"
+	"github.com/penstock-dev/penstock/runtime/checkpoint"
 	"github.com/penstock-dev/penstock/runtime/engine"
 	"github.com/penstock-dev/penstock/sdk"
 )
@@ -107,5 +109,12 @@ func (f *File) Where(err error) (path string, at option.Position, variables []st
 			return path, at, f.Document.Variables(path), ok
 		}
 	}
+	_, isDir := errors.AsType[*checkpoint.DirError](err)
+	if isDir || errors.Is(err, checkpoint.ErrLocked) || errors.Is(err, checkpoint.ErrOtherJob) {
+		at, ok = f.Document.Position(stateDir)
+		return stateDir, at, f.Document.Variables(stateDir), ok
+	}
 	return "", option.Position{}, nil, false
 }
+
+const stateDir = "checkpoint.dir"
