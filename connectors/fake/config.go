@@ -12,12 +12,15 @@ const (
 	MaxSplits     = 1_000_000
 	MaxRecordSize = 16 << 20
 	MaxChunkSize  = 65_536
+
+	maxSharedSize = 3 << 10
+	maxSharedKeys = 65_536
 )
 
 // Defaults of a [Config].
 const (
 	DefaultRecordSize = 100
-	DefaultChunkSize  = 256
+	DefaultChunkSize  = 1024
 	DefaultInterval   = time.Second
 )
 
@@ -42,11 +45,15 @@ type Config struct {
 	// KeyCount is how many different keys there are; zero means records without a key.
 	KeyCount int
 
+	// Shared makes values slices of one buffer that do not begin with split and index, and so takes the making of values out
+	// of a measurement. Values are at most 3 KiB then, and there are at most 65,536 keys.
+	Shared bool
+
 	// RecordsPerSecond limits each reader; zero means no limit.
 	RecordsPerSecond float64
 	// View hands records over without copying them, see sdk.Output.EmitView.
 	View bool
-	// ChunkSize is how many records a fetch brings at most; zero means 256.
+	// ChunkSize is how many records a fetch brings at most; zero means 1024.
 	ChunkSize int
 	// Fetchers is how many fetchers share the splits of a reader; zero means one.
 	Fetchers int
@@ -152,8 +159,12 @@ func (c Config) Validate() error {
 	}
 	within("Splits, later ones included,", splits, MaxSplits)
 	within("RecordsPerSplit", c.RecordsPerSplit, math.MaxInt64-1)
-	within("RecordSize", int64(c.RecordSize), MaxRecordSize)
-	within("KeyCount", int64(c.KeyCount), math.MaxInt32)
+	maxSize, maxKeys := int64(MaxRecordSize), int64(math.MaxInt32)
+	if c.Shared {
+		maxSize, maxKeys = maxSharedSize, maxSharedKeys
+	}
+	within("RecordSize", int64(c.RecordSize), maxSize)
+	within("KeyCount", int64(c.KeyCount), maxKeys)
 	within("ChunkSize", int64(c.ChunkSize), MaxChunkSize)
 	within("Fetchers", int64(c.Fetchers), 1024)
 	within("Interval", int64(c.Interval), math.MaxInt64)

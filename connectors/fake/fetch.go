@@ -88,10 +88,15 @@ func (f *fetcher) chunk(s *fetched) base.Fetched[element] {
 	c := base.Chunk[element]{Split: s.SplitID(), Elements: make([]element, n)}
 	arena := make([]byte, 0, n*cfg.room())
 	for i := range c.Elements {
-		arena = cfg.generate(arena, s.Number, s.Next, &c.Elements[i])
+		e := &c.Elements[i]
+		if cfg.Shared {
+			cfg.refer(f.source.keys, s.Number, s.Next, e)
+		} else {
+			arena = cfg.generate(arena, s.Number, s.Next, e)
+		}
+		c.Bytes += e.size()
 		s.Next++
 	}
-	c.Bytes = int64(len(arena))
 	got := base.Fetched[element]{Chunks: []base.Chunk[element]{c}}
 	if s.done() {
 		got.Finished = []sdk.SplitID{c.Split}

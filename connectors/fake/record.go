@@ -18,7 +18,11 @@ var epochStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // letters has a prime length, so neighbouring records rarely begin their filling at the same letter.
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678"
 
-var filling = strings.Repeat(letters, 64)
+// filling is what values are made of; nobody writes to its second form, as to no slice of an emitted record.
+var (
+	filling       = strings.Repeat(letters, 64)
+	sharedFilling = []byte(filling)
+)
 
 // element is a record as it is fetched. Keys and values of a chunk share one allocation.
 type element struct {
@@ -53,28 +57,72 @@ func ParseValue(value []byte) (split int, i int64, err error) {
 
 // generate appends key and value of a record to arena and points e at them.
 func (c *Config) generate(arena []byte, split int, i int64, e *element) []byte {
-	h := mix(c.Seed ^ mix(uint64(split)<<1|1) ^ mix(uint64(i)))
 	e.index = i
+	h := c.hash(split, i)
 	if c.KeyCount > 0 {
 		from := len(arena)
-		arena = append(arena, 'k')
-		arena = strconv.AppendUint(arena, h%uint64(c.KeyCount), 10)
+		arena = appendKey(arena, h%uint64(c.KeyCount))
 		e.key = arena[from:len(arena):len(arena)]
+	}
+	if c.Shared {
+		e.value = c.shared(h)
+		return arena
 	}
 	from := len(arena)
 	arena = strconv.AppendInt(arena, int64(split), 10)
 	arena = append(arena, '/')
 	arena = strconv.AppendInt(arena, i, 10)
 	arena = append(arena, ' ')
-	for at := int(h >> 32 % uint64(len(letters))); len(arena)-from < c.RecordSize; at = 0 {
+	for at := start(h); len(arena)-from < c.RecordSize; at = 0 {
 		arena = append(arena, filling[at:min(len(filling), at+c.RecordSize-(len(arena)-from))]...)
 	}
 	e.value = arena[from:len(arena):len(arena)]
 	return arena
 }
 
+// refer is generate for shared values: it copies nothing.
+func (c *Config) refer(keys [][]byte, split int, i int64, e *element) {
+	e.index = i
+	h := c.hash(split, i)
+	if len(keys) > 0 {
+		e.key = keys[h%uint64(len(keys))]
+	}
+	e.value = c.shared(h)
+}
+
+func (c *Config) shared(h uint64) []byte {
+	at := start(h)
+	return sharedFilling[at : at+c.RecordSize : at+c.RecordSize]
+}
+
+// keyTable holds the keys of shared records.
+func (c *Config) keyTable() [][]byte {
+	if !c.Shared {
+		return nil
+	}
+	keys := make([][]byte, c.KeyCount)
+	for i := range keys {
+		keys[i] = appendKey(nil, uint64(i))
+	}
+	return keys
+}
+
+func appendKey(b []byte, n uint64) []byte { return strconv.AppendUint(append(b, 'k'), n, 10) }
+
+func (c *Config) hash(split int, i int64) uint64 {
+	return mix(c.Seed ^ mix(uint64(split)<<1|1) ^ mix(uint64(i)))
+}
+
+// start is where in the filling a record's begins.
+func start(h uint64) int { return int(h >> 32 % uint64(len(letters))) }
+
 // room is how much arena a record needs at most.
-func (c *Config) room() int { return c.RecordSize + 64 }
+func (c *Config) room() int {
+	if c.Shared {
+		return 0
+	}
+	return c.RecordSize + 64
+}
 
 // fill overwrites everything of rec but the split id.
 func (e *element) fill(rec *sdk.Record, split int) {

@@ -18,6 +18,7 @@ type Source struct {
 
 	cfg         Config
 	script      *script
+	keys        [][]byte // of shared records
 	discoveries atomic.Int64
 }
 
@@ -39,7 +40,8 @@ func New(cfg Config) (*Source, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Source{cfg: cfg.withDefaults(), script: newScript(cfg.Faults.Script)}, nil
+	cfg = cfg.withDefaults()
+	return &Source{cfg: cfg, script: newScript(cfg.Faults.Script), keys: cfg.keyTable()}, nil
 }
 
 // Triggered tells of each fault that struck, in order. A reader of it that falls a thousand behind misses some.
@@ -69,6 +71,7 @@ func (s *Source) NewEnumerator(ctx sdk.EnumeratorContext[Split], state *sdk.Vers
 			{Name: "seed", Value: strconv.FormatUint(s.cfg.Seed, 10)},
 			{Name: "record_size", Value: strconv.Itoa(s.cfg.RecordSize)},
 			{Name: "key_count", Value: strconv.Itoa(s.cfg.KeyCount)},
+			{Name: "shared", Value: strconv.FormatBool(s.cfg.Shared)},
 		},
 	}
 	if len(s.cfg.LaterSplits) > 0 {
