@@ -2,8 +2,10 @@ package coordinator
 
 import (
 	"sync"
+	"time"
 
 	"github.com/penstock-dev/penstock/runtime/protocol"
+	"github.com/penstock-dev/penstock/runtime/telemetry"
 	"github.com/penstock-dev/penstock/sdk"
 )
 
@@ -23,7 +25,9 @@ const maxReaderEvents = 64
 // reasoning into an error instead of unbounded memory.
 type inbox struct {
 	limit    int
-	doorbell chan struct{} // one slot
+	now      func() time.Time
+	oldest   *telemetry.Moment // when the first waiting event came
+	doorbell chan struct{}     // one slot
 	mu       struct {
 		sync.Mutex
 		queue    []event
@@ -43,8 +47,8 @@ type slot struct {
 	events  []sdk.Event
 }
 
-func newInbox(limit int) *inbox {
-	in := &inbox{limit: limit, doorbell: make(chan struct{}, 1)}
+func newInbox(limit int, now func() time.Time, oldest *telemetry.Moment) *inbox {
+	in := &inbox{limit: limit, now: now, oldest: oldest, doorbell: make(chan struct{}, 1)}
 	in.mu.slots = map[sdk.ReaderID]*slot{}
 	return in
 }
@@ -64,6 +68,9 @@ func (in *inbox) put(name string, run func() error) {
 	case len(in.mu.queue) >= in.limit:
 		in.mu.overflow = true
 	default:
+		if len(in.mu.queue) == 0 {
+			in.oldest.Set(in.now())
+		}
 		in.mu.queue = append(in.mu.queue, event{name, run})
 	}
 	in.mu.Unlock()
@@ -102,6 +109,7 @@ func (in *inbox) take() (events []event, reports map[sdk.ReaderID]slot, overflow
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	events, in.mu.queue = in.mu.queue, nil
+	in.oldest.Clear()
 	if len(in.mu.dirty) > 0 {
 		reports = make(map[sdk.ReaderID]slot, len(in.mu.dirty))
 		for _, r := range in.mu.dirty {

@@ -65,7 +65,7 @@ type Loop struct {
 // New prepares an epoch.
 func New(cfg Config) *Loop {
 	l := &Loop{
-		cfg: cfg, inbox: newInbox(4*cfg.Parallelism + 4*maxKeys), tracker: NewTracker(cfg.TrackerSplits, cfg.TrackerBytes),
+		cfg: cfg, inbox: newInbox(4*cfg.Parallelism+4*maxKeys, cfg.Now, &cfg.Stats.OldestEvent), tracker: NewTracker(cfg.TrackerSplits, cfg.TrackerBytes),
 		targets: map[sdk.ReaderID]*target{}, done: make(chan struct{}),
 	}
 	if cfg.Restored != nil {

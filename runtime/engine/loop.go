@@ -206,6 +206,7 @@ func (j *job) end(r Result, err error) {
 func (j *job) advance(now time.Time) {
 	j.do(j.core.Step(checkpoint.Tick{Now: now}))
 	j.checkAdmission()
+	j.stats.ProcessMailboxBytes.Set(j.budget.Used())
 	if j.ended {
 		return
 	}

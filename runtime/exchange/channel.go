@@ -21,6 +21,7 @@ type Channel struct {
 	sender   func() // rings the sender; must not block
 
 	queued atomic.Int64 // batches in the queue
+	bytes  atomic.Int64 // their payload
 	mu     struct {
 		sync.Mutex
 		queue   []Item // ring of fixed size: all credit and one barrier
@@ -80,6 +81,7 @@ func (c *Channel) Send(b *sdk.Batch) bool {
 		panic("exchange: batch sent without credit")
 	}
 	c.queued.Add(1)
+	c.bytes.Add(b.Bytes())
 	c.push(Item{Batch: b})
 	ring := c.mu.unrung*2 >= c.credit
 	if ring {
@@ -153,6 +155,7 @@ func (c *Channel) Receive() (Item, bool) {
 	ring := false
 	if it.Batch != nil {
 		n := c.queued.Add(-1)
+		c.bytes.Add(-it.Batch.Bytes())
 		if c.mu.starved && n*2 <= int64(c.credit) {
 			c.mu.starved, ring = false, true
 		}
@@ -183,6 +186,7 @@ func (c *Channel) Close() {
 	clear(c.mu.queue)
 	c.mu.length, c.mu.head, c.mu.free = 0, 0, nil
 	c.queued.Store(0)
+	c.bytes.Store(0)
 	c.mu.Unlock()
 	c.sender()
 	c.receiver()
@@ -195,5 +199,5 @@ func (c *Channel) Closed() bool {
 	return c.mu.closed
 }
 
-// Queued is the number of waiting batches.
-func (c *Channel) Queued() int { return int(c.queued.Load()) }
+// Queued is the number of waiting batches and their payload. Any goroutine.
+func (c *Channel) Queued() (batches int, bytes int64) { return int(c.queued.Load()), c.bytes.Load() }

@@ -80,5 +80,14 @@ func (g *Gate) release() {
 	g.arrived, g.aligning = 0, protocol.BarrierPayload{}
 }
 
+// Queued is what waits in all inputs.
+func (g *Gate) Queued() (batches int, bytes int64) {
+	for _, c := range g.inputs {
+		n, b := c.Queued()
+		batches, bytes = batches+n, bytes+b
+	}
+	return batches, bytes
+}
+
 // Aligning is the checkpoint that is being aligned, or 0.
 func (g *Gate) Aligning() sdk.CheckpointID { return g.aligning.Checkpoint }

@@ -80,7 +80,7 @@ func New(cfg Config) *Loop {
 	}
 	l.mailbox = mailbox.New(cfg.Attempt, cfg.Mailbox, cfg.Budget, cfg.Now, l.Ring)
 	l.turn = sdk.NewTurn(cfg.Limits.Turn, cfg.Now, &l.preempted)
-	l.out = output{fenced: &l.fenced, turn: l.turn}
+	l.out = output{fenced: &l.fenced, refused: &cfg.Stats.FencedEmits, turn: l.turn}
 	return l
 }
 
@@ -237,7 +237,9 @@ func (l *Loop) poll() error {
 	start := l.turn.Deadline().Add(-l.cfg.Limits.Turn.Duration)
 	l.out.batch = l.router.Get()
 	l.call.Begin(watchdog.Poll, start)
+	l.cfg.Stats.Turn.Set(start)
 	status, err := l.guardedPoll()
+	l.cfg.Stats.Turn.Clear()
 	l.call.End()
 	took := l.cfg.Now().Sub(start)
 	batch := l.out.batch

@@ -3,12 +3,14 @@ package reader
 import (
 	"sync/atomic"
 
+	"github.com/penstock-dev/penstock/runtime/telemetry"
 	"github.com/penstock-dev/penstock/sdk"
 )
 
 // output is the [sdk.Output] of one loop, valid during a turn.
 type output struct {
 	fenced   *atomic.Bool
+	refused  *telemetry.Counter
 	turn     *sdk.Turn
 	batch    *sdk.Batch
 	finished []sdk.Split
@@ -16,6 +18,7 @@ type output struct {
 
 func (o *output) Emit(rec sdk.Record) bool {
 	if o.fenced.Load() {
+		o.refused.Inc()
 		return false
 	}
 	o.turn.Consume(1, o.batch.Append(&rec))
@@ -24,6 +27,7 @@ func (o *output) Emit(rec sdk.Record) bool {
 
 func (o *output) EmitView(v sdk.View, from int) (int, bool) {
 	if o.fenced.Load() {
+		o.refused.Inc()
 		return 0, false
 	}
 	n := min(v.Len()-from, o.turn.Records())

@@ -69,6 +69,8 @@ type Loop struct {
 	committer sdk.Committer // nil when the writer is none
 	prepared  []protocol.Prepared
 	written   int64 // records, for the total in the manifest
+	// alignedFrom is when the loop first waited for missing barriers of the present checkpoint.
+	alignedFrom time.Time
 
 	doorbell chan struct{} // one slot
 	terminal atomic.Bool
@@ -176,6 +178,7 @@ func (l *Loop) work(ctx context.Context) error {
 		it, from, ok := l.gate.Next()
 		switch {
 		case !ok:
+			l.measureIdle()
 			<-l.doorbell
 		case it.Batch != nil:
 			err := l.write(ctx, it.Batch)
@@ -230,14 +233,43 @@ func (l *Loop) write(ctx context.Context, b *sdk.Batch) error {
 	}
 	n := b.Records()
 	l.written += int64(n)
-	l.cfg.Stats.Batches.Inc()
+	if l.cfg.Stats.Batches.Inc(); l.cfg.Stats.Batches.Value()%measureEvery == 0 {
+		l.measureQueue()
+	}
 	l.cfg.Stats.Records.Add(uint64(n))
 	l.cfg.Stats.Bytes.Add(size)
 	return nil
 }
 
+// measureEvery is how many batches share one look at the queues, which costs a visit of every input.
+const measureEvery = 64
+
+func (l *Loop) measureQueue() {
+	batches, bytes := l.gate.Queued()
+	l.cfg.Stats.QueuedBatches.Set(int64(batches))
+	l.cfg.Stats.QueuedBytes.Set(bytes)
+}
+
+// measureIdle notes, before the loop waits, what waits with it and since when barriers are missing.
+func (l *Loop) measureIdle() {
+	l.measureQueue()
+	switch aligning := l.gate.Aligning() != 0; {
+	case aligning && l.alignedFrom.IsZero():
+		l.alignedFrom = l.cfg.Now()
+		l.cfg.Stats.Aligning.Set(l.alignedFrom)
+	case !aligning:
+		l.alignedFrom = time.Time{}
+		l.cfg.Stats.Aligning.Clear()
+	}
+}
+
 // barrier prepares and acknowledges.
 func (l *Loop) barrier(ctx context.Context, b protocol.BarrierPayload) error {
+	if !l.alignedFrom.IsZero() {
+		l.cfg.Stats.Alignment.Observe(l.cfg.Now().Sub(l.alignedFrom))
+		l.alignedFrom = time.Time{}
+		l.cfg.Stats.Aligning.Clear()
+	}
 	if l.committer == nil {
 		if err := l.call("flush", &l.cfg.Stats.Flush, func() error { return l.writer.Flush(ctx) }); err != nil {
 			return err
