@@ -132,6 +132,7 @@ func (j *job) finishedCheckpoint(e checkpoint.Finished) {
 	if f := j.cfg.Listener.CheckpointDone; f != nil {
 		f(m, now.Sub(e.Began))
 	}
+	j.checkAdmission()
 	j.answerServed(m.ID, nil)
 	j.prune(m.ID)
 	switch m.Kind {

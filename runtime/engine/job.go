@@ -121,7 +121,7 @@ func From[S sdk.Split](source sdk.Source[S]) connector.Source { return connector
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// maxParallelism bounds the number of tasks.
+// maxParallelism bounds the number of tasks of a job in one process.
 const maxParallelism = 4096
 
 // withDefaults returns a copy in which every field is set.

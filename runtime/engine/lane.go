@@ -46,11 +46,25 @@ func (j Job) checkRestore(m *protocol.Manifest, lane protocol.Lane) error {
 	case m.CapabilityDigest != c.Digest():
 		return fmt.Errorf("%w: checkpoint %d was taken with %s %s (capability digest %.12s), this build has %s (digest %.12s): %s",
 			sdk.ErrIncompatibleState, m.ID, m.Connector, m.ConnectorVersion, m.CapabilityDigest, c.Version, c.Digest(), remedy)
+	case !complete(m):
+		return fmt.Errorf("%w: checkpoint %d has the parts of %d readers, and was taken with %d", sdk.ErrCorrupt, m.ID, len(m.Readers), m.Parallelism)
 	case m.Sink != j.Sink.Name() && hasPrepared(m):
 		return fmt.Errorf("%w: checkpoint %d holds prepared output of the sink %s, this job has %s, which cannot commit it: %s",
 			sdk.ErrIncompatibleState, m.ID, m.Sink, j.Sink.Name(), remedy)
 	}
 	return nil
+}
+
+// complete reports whether every reader of the cut has exactly one part: what is missing would be lost.
+func complete(m *protocol.Manifest) bool {
+	seen := make([]bool, m.Parallelism)
+	for _, r := range m.Readers {
+		if int(r.Reader) >= len(seen) || seen[r.Reader] {
+			return false
+		}
+		seen[r.Reader] = true
+	}
+	return len(m.Readers) == m.Parallelism
 }
 
 func hasPrepared(m *protocol.Manifest) bool {

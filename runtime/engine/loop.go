@@ -205,7 +205,6 @@ func (j *job) end(r Result, err error) {
 // advance does what is due.
 func (j *job) advance(now time.Time) {
 	j.do(j.core.Step(checkpoint.Tick{Now: now}))
-	j.checkAdmission()
 	j.stats.ProcessMailboxBytes.Set(j.budget.Used())
 	if j.ended {
 		return

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,6 +34,7 @@ type region struct {
 	sinkOpen   bool
 	readerOpen bool
 	ended      bool // the reader returned EndOfInput
+	hung       bool // the watchdog gave the reader up
 	slow       bool // slow admission was reported
 
 	down    bool // failed, and not started again yet
@@ -41,13 +43,13 @@ type region struct {
 	written int64 // by the sink attempts that are over, up to the restored checkpoint
 }
 
-// terminate ends the loops and says what to wait for.
+// terminate ends the loops and says what to wait for: not for a reader that was just given up because it hangs.
 func (r *region) terminate() []<-chan struct{} {
 	var waits []<-chan struct{}
 	if r.reader != nil {
 		r.reader.Fence()
 		r.reader.Terminal()
-		if r.reader.Started() {
+		if r.reader.Started() && !r.hung {
 			waits = append(waits, r.reader.Done())
 		}
 	}
@@ -122,7 +124,7 @@ func (j *job) newReader(r *region, state protocol.ReaderState) {
 	attempt := j.numbers.nextAttempt()
 	r.stats = j.cfg.Metrics.NewReader(r.id)
 	r.stats.Attempt.Set(int64(attempt))
-	r.ended, r.readerOpen = false, false
+	r.ended, r.readerOpen, r.hung = false, false, false
 	r.reader = reader.New(reader.Config{
 		Reader: r.id, Attempt: attempt, Parallelism: j.cfg.Parallelism, Source: j.cfg.Source,
 		Limits: reader.Limits{
@@ -223,6 +225,10 @@ func (j *job) taskFailed(what string, scope telemetry.RestartScope, r *region, e
 	at, ok := j.failed(what, scope, err)
 	if !ok {
 		return
+	}
+	r.hung = errors.Is(err, reader.ErrStuck)
+	if r.hung {
+		j.stats.Abandoned.Inc()
 	}
 	j.ready.Store(false)
 	reason := telemetry.AbortReader

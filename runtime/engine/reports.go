@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/penstock-dev/penstock/runtime/checkpoint"
@@ -151,6 +152,10 @@ func (p coordinatorReports) Failed(epoch protocol.Epoch, err error) {
 		j.updateReady()
 		j.do(j.core.Step(checkpoint.Lost{Reason: telemetry.AbortCoordinator, Err: err, Now: j.cfg.Now()}))
 		j.coord.Fence()
+		if errors.Is(err, coordinator.ErrStuck) {
+			j.stats.Abandoned.Inc()
+			return // the watchdog gave it up: its goroutine is left behind, fenced
+		}
 		j.stopping++
 		j.await(what, []<-chan struct{}{j.coord.Done()}, func() { j.stopping-- })
 	})

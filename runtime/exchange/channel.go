@@ -24,7 +24,7 @@ type Channel struct {
 	bytes  atomic.Int64 // their payload
 	mu     struct {
 		sync.Mutex
-		queue   []Item // ring of fixed size: all credit and one barrier
+		queue   []Item // ring; grows up to all credit and one barrier, since most channels of a wide exchange stay short
 		head    int
 		length  int
 		free    []*sdk.Batch
@@ -36,9 +36,7 @@ type Channel struct {
 
 // NewChannel returns a channel that holds at most credit batches.
 func NewChannel(credit int, receiver, sender func()) *Channel {
-	c := &Channel{credit: credit, receiver: receiver, sender: sender}
-	c.mu.queue = make([]Item, credit+1)
-	return c
+	return &Channel{credit: credit, receiver: receiver, sender: sender}
 }
 
 // Credit reports whether another batch fits. Called by the sender; after false the sender is rung once half is free.
@@ -122,9 +120,20 @@ func (c *Channel) Flush() {
 }
 
 func (c *Channel) push(it Item) {
+	if c.mu.length == len(c.mu.queue) {
+		c.grow()
+	}
 	c.mu.queue[(c.mu.head+c.mu.length)%len(c.mu.queue)] = it
 	c.mu.length++
 	c.mu.unrung++
+}
+
+func (c *Channel) grow() {
+	wider := make([]Item, min(max(2*len(c.mu.queue), 4), c.credit+1))
+	for i := range c.mu.length {
+		wider[i] = c.mu.queue[(c.mu.head+i)%len(c.mu.queue)]
+	}
+	c.mu.queue, c.mu.head = wider, 0
 }
 
 // dropBarriers keeps the batches in order and removes barriers between them.
@@ -183,8 +192,7 @@ func (c *Channel) Put(b *sdk.Batch) {
 func (c *Channel) Close() {
 	c.mu.Lock()
 	c.mu.closed = true
-	clear(c.mu.queue)
-	c.mu.length, c.mu.head, c.mu.free = 0, 0, nil
+	c.mu.queue, c.mu.length, c.mu.head, c.mu.free = nil, 0, 0, nil
 	c.queued.Store(0)
 	c.bytes.Store(0)
 	c.mu.Unlock()
