@@ -314,14 +314,19 @@ func TestOneFailedOperation(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS} {
 		for failed := 1; failed <= 7; failed++ {
-			for persistent := range 2 {
+			for persistent := range 3 { // once, from then on, from then on in operations of that kind
 				for name, fate := range fates() {
 					disk := checkpointtest.NewDisk()
 					s := open(t, disk)
 					write(t, s, 1, protocol.Periodic)
 					base := disk.Ops()
+					var kind string
 					disk.Inject(func(op checkpointtest.Op) error {
-						if op.N == base+failed || persistent == 1 && op.N > base+failed {
+						if op.N == base+failed {
+							kind = op.Kind
+							return cause
+						}
+						if op.N > base+failed && (persistent == 1 || persistent == 2 && op.Kind == kind) {
 							return cause
 						}
 						return nil
