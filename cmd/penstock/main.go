@@ -16,6 +16,6 @@ func main() {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(cli.Main(context.Background(), cli.Process{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Signals: signals,
-		Columns: cli.Columns(os.Stderr), Executable: os.Executable,
+		OutColumns: cli.Columns(os.Stdout), ErrColumns: cli.Columns(os.Stderr), Executable: os.Executable,
 	}))
 }

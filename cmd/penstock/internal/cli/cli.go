@@ -27,7 +27,8 @@ type Process struct {
 	Stdout, Stderr io.Writer
 	Lookup         func(name string) (string, bool) // environment variables
 	Signals        <-chan os.Signal                 // interrupt and terminate
-	Columns        int                              // width of the terminal behind Stderr, 0 when it is none
+	OutColumns     int                              // width of the terminal behind Stdout, 0 when it is none
+	ErrColumns     int                              // the same for Stderr
 	Executable     func() (string, error)           // path of this program, to start it again
 	Environment    []string                         // of programs started; nil is that of this process
 }

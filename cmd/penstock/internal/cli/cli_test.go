@@ -76,7 +76,7 @@ func newCommand(t *testing.T) *command {
 func (c *command) start(args ...string) *command {
 	go func() {
 		c.done <- cli.Main(c.t.Context(), cli.Process{
-			Args: args, Stdin: c.stdin, Stdout: c.out, Stderr: c.err, Signals: c.signals, Columns: c.columns,
+			Args: args, Stdin: c.stdin, Stdout: c.out, Stderr: c.err, Signals: c.signals, ErrColumns: c.columns,
 			Lookup:     func(name string) (string, bool) { v, ok := c.environment[name]; return v, ok },
 			Executable: os.Executable, Environment: c.processEnviron,
 		})

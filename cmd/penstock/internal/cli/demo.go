@@ -34,7 +34,7 @@ func (c *command) demo(ctx context.Context, config demo.Config) error {
 		return failed(fmt.Errorf("penstock: the demo starts this program again, but cannot find it: %w", err))
 	}
 	config.Program, config.Environment = program, c.Environment
-	config.Screen = progress.NewScreen(c.Stdout, c.Columns)
+	config.Screen = progress.NewScreen(c.Stdout, c.OutColumns)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	done := make(chan error, 1)

@@ -70,7 +70,7 @@ const (
 
 func (c *command) run(ctx context.Context, file *jobfile.File, f runFlags) error {
 	r := &running{
-		command: *c, file: file, screen: progress.NewScreen(c.Stderr, c.Columns), meter: progress.NewMeter(file.Bounded),
+		command: *c, file: file, screen: progress.NewScreen(c.Stderr, c.ErrColumns), meter: progress.NewMeter(file.Bounded),
 		stats: telemetry.NewRegistry(file.Job.Name, telemetry.Options{}), events: make(chan func(), maxEvents),
 	}
 	r.again = goOn(file.Path, f)

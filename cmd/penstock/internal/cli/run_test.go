@@ -239,7 +239,7 @@ func TestDemo(t *testing.T) {
 	if code := c.start("demo", "--dir", dir, "--records", "20000").end(); code != 0 {
 		t.Fatalf("code %d\n%s%s", code, c.out, c.err)
 	}
-	for _, want := range []string{"Killing the job (SIGKILL).", "restored from checkpoint", "Done: 20,000 records, each exactly once, in order per partition."} {
+	for _, want := range []string{"Killing the job (SIGKILL).", "it goes on from checkpoint ", "Done: 20,000 records, each exactly once, in order per partition."} {
 		if !strings.Contains(c.out.String(), want) {
 			t.Errorf("no %q in\n%s", want, c.out)
 		}

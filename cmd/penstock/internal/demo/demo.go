@@ -70,7 +70,7 @@ func Run(ctx context.Context, c Config) error {
 	c.say("Broker on %s, topic %q, %s on %d partitions.", address, topic, human.Plural(c.Records, "record"), Partitions)
 	out := filepath.Join(c.Dir, "out")
 	job := filepath.Join(c.Dir, "rides.yaml")
-	text := fmt.Sprintf(jobFile, readers, address, topic, pace, strconv.Quote(out), strconv.Quote(filepath.Join(c.Dir, "state")))
+	text := fmt.Sprintf(jobFile, readers, address, topic, pace, strconv.Quote(out), strconv.Quote(c.state()))
 	if err := os.WriteFile(job, []byte(text), 0o644); err != nil {
 		return err
 	}
@@ -91,6 +91,8 @@ func Run(ctx context.Context, c Config) error {
 	c.say("Done: %s, each exactly once, in order per partition. Look at %s, or go on with README \"Your first job\".", human.Plural(c.Records, "record"), display(out))
 	return nil
 }
+
+func (c Config) state() string { return filepath.Join(c.Dir, "state") }
 
 func (c Config) say(format string, args ...any) { c.Screen.Line(fmt.Sprintf(format, args...)) }
 

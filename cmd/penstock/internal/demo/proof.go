@@ -3,6 +3,7 @@ package demo
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -68,7 +69,7 @@ func Verify(dir string, n int64) (Proof, error) {
 // committed lists the visible files; a directory that is not there yet has none.
 func committed(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
-	if err != nil && !os.IsNotExist(err) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var names []string

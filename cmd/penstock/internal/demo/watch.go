@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/penstock-dev/penstock/cmd/penstock/internal/human"
+	"github.com/penstock-dev/penstock/runtime/checkpoint"
+	"github.com/penstock-dev/penstock/sdk"
 )
 
 // watch follows a job by its committed files.
@@ -61,11 +62,15 @@ func (w *watch) killHalfWay(ctx context.Context, file string) error {
 
 // finish starts the job again and waits for its end.
 func (w *watch) finish(ctx context.Context, file string) error {
+	newest, err := w.newest(ctx)
+	if err != nil {
+		return err
+	}
 	j, err := w.start(ctx, file)
 	if err != nil {
 		return err
 	}
-	w.say("Starting it again.")
+	w.say("Starting it again: it goes on from checkpoint %d.", newest)
 	ended, err := w.follow(ctx, j, int(w.Records)+1)
 	if err != nil {
 		return err
@@ -73,12 +78,22 @@ func (w *watch) finish(ctx context.Context, file string) error {
 	if !ended {
 		return errors.New("more records are committed than were written")
 	}
-	for line := range strings.Lines(j.output.String()) {
-		if strings.Contains(line, "restored from") || strings.Contains(line, "had finished") {
-			w.say("It said: %s", strings.TrimSpace(line))
+	return nil
+}
+
+// newest is the checkpoint that the next run goes on from.
+func (w *watch) newest(ctx context.Context) (sdk.CheckpointID, error) {
+	infos, err := checkpoint.Inspect(ctx, w.state())
+	if err != nil {
+		return 0, err
+	}
+	var id sdk.CheckpointID
+	for _, i := range infos {
+		if i.State == checkpoint.Usable {
+			id = max(id, i.ID)
 		}
 	}
-	return nil
+	return id, nil
 }
 
 // follow shows how many records are committed until they reach a number, or the job ends.
@@ -95,9 +110,11 @@ func (w *watch) follow(ctx context.Context, j *job, until int) (ended bool, err 
 		if n != last {
 			last, since = n, time.Now()
 		}
-		w.show(n)
-		if n >= until {
-			w.say("Read so far: %s committed.", human.Plural(n, "record"))
+		if n < until {
+			w.show(n)
+		} else {
+			w.Screen.Status("")
+			w.say("Reading ...  %s committed", human.Plural(n, "record"))
 			return false, nil
 		}
 		select {
