@@ -14,5 +14,8 @@ func Columns(f *os.File) int {
 	if err != nil {
 		return 0
 	}
+	if size.Col == 0 {
+		return 80 // a terminal that does not know its size
+	}
 	return int(size.Col)
 }

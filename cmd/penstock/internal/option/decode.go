@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,8 +43,17 @@ func (d *Document) Position(path string) (Position, bool) {
 	}
 }
 
-// Variables are the environment variables that the value at a path was made of.
-func (d *Document) Variables(path string) []string { return d.variables[path] }
+// Variables are the environment variables that the value at a path, or anything in it, was made of, sorted.
+func (d *Document) Variables(path string) []string {
+	var all []string
+	for p, used := range d.variables {
+		if rest, ok := strings.CutPrefix(p, path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			all = append(all, used...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 // Decode reads a document into the variables that the group's options are bound to. The error is a [Problems] with
 // everything that is wrong. The document is there also then, as far as it could be read.

@@ -167,12 +167,15 @@ func TestProblems(t *testing.T) {
 }
 
 func TestVariables(t *testing.T) {
-	c, doc, problems := decode(t, "name: a${SET}b$$c$d${UNSET:-e}${EMPTY:-f}${EMPTY}\ncount: ${SET}\npassword: ${PASSWORD}\n")
+	c, doc, problems := decode(t, "name: a${SET}b$$c$d${UNSET:-e}${EMPTY:-f}${EMPTY}\ncount: ${SET}\npassword: ${PASSWORD}\nlist: [\"${SET}\", \"${PASSWORD}\"]\n")
 	if len(problems) > 0 || c.Name != "a7b$c$def" || c.Count != 7 || c.Password != "hunter2" {
 		t.Errorf("got %+v, %q", c, problems)
 	}
 	if v := doc.Variables("password"); len(v) != 1 || v[0] != "PASSWORD" {
 		t.Errorf("password comes from %q", v)
+	}
+	if v := doc.Variables("list"); strings.Join(v, " ") != "PASSWORD SET" {
+		t.Errorf("list comes from %q", v)
 	}
 }
 
