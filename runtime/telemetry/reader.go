@@ -134,7 +134,7 @@ func (r *Reader) polling() []instrument {
 	list := []instrument{
 		{"penstock.reader.attempt", "", "Number of the running attempt.", "", "", &r.Attempt},
 		{"penstock.reader.records", "{record}", "Records emitted downstream.", "", "", &r.Records},
-		{"penstock.reader.io", "By", "Payload emitted downstream.", "", "", &r.Bytes},
+		{"penstock.reader.payload", "By", "Payload emitted downstream.", "", "", &r.Bytes},
 		{"penstock.reader.poll.duration", "s", "Duration of poll turns.", "", "", &r.Poll},
 		{"penstock.reader.poll.time", "s", "Time spent in poll turns, per reader.", "", "", sum{&r.Poll}},
 		{"penstock.reader.turn.age", "s", "Time that the running turn has taken so far; absent between turns.", "", "", &r.Turn},

@@ -28,7 +28,7 @@ func (s *Sink) instruments() []instrument {
 		{"penstock.sink.attempt", "", "Number of the writer's attempt.", "", "", &s.Attempt},
 		{"penstock.sink.batches", "{batch}", "Batches given to the writer.", "", "", &s.Batches},
 		{"penstock.sink.records", "{record}", "Elements given to the writer.", "", "", &s.Records},
-		{"penstock.sink.io", "By", "Payload given to the writer.", "", "", &s.Bytes},
+		{"penstock.sink.payload", "By", "Payload given to the writer.", "", "", &s.Bytes},
 		{"penstock.sink.queue.batches", "{batch}", "Batches waiting for the sink task.", "", "", &s.QueuedBatches},
 		{"penstock.sink.queue.size", "By", "Payload waiting for the sink task.", "", "", &s.QueuedBytes},
 		{"penstock.sink.call.duration", "s", "Durations of the writer's calls.", "call", "write", &s.Write},
