@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"sync"
 	"time"
@@ -20,9 +21,13 @@ type health struct {
 	down      sdk.Gauge
 
 	mu sync.Mutex
-	// unreachable are the brokers whose last attempt failed; at most one entry a broker and seed.
-	unreachable map[int32]struct{}
+	// unreachable are the brokers whose last attempt failed, and when; at most one entry a broker and seed.
+	unreachable map[int32]time.Time
 }
+
+// forgetAfter is when a broker that is not tried any more stops counting as unreachable: it may have left the cluster. One that
+// is needed is tried far more often.
+const forgetAfter = time.Minute
 
 var (
 	_ kgo.HookBrokerConnect  = (*health)(nil)
@@ -34,8 +39,8 @@ func newHealth(m sdk.Metrics) *health {
 	return &health{
 		errors:      m.Counter("broker_errors", "1", "Failed connections to brokers and requests that broke off."),
 		throttled:   m.Counter("broker_throttled_milliseconds", "ms", "Time that brokers made this reader wait because of a quota."),
-		down:        m.Gauge("brokers_unreachable", "brokers", "Brokers whose last connection or request failed."),
-		unreachable: make(map[int32]struct{}),
+		down:        m.Gauge("brokers_unreachable", "brokers", "Brokers whose last connection or request failed, within the last minute."),
+		unreachable: make(map[int32]time.Time),
 	}
 }
 
@@ -64,9 +69,10 @@ func (h *health) result(broker int32, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil {
-		h.unreachable[broker] = struct{}{}
+		h.unreachable[broker] = time.Now()
 	} else {
 		delete(h.unreachable, broker)
 	}
+	maps.DeleteFunc(h.unreachable, func(_ int32, at time.Time) bool { return time.Since(at) > forgetAfter })
 	h.down.Set(float64(len(h.unreachable)))
 }
