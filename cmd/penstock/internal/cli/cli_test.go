@@ -235,6 +235,12 @@ func TestConnectors(t *testing.T) {
 	if code, stdout, _ := do(t, "connectors", "job"); code != 0 || !strings.Contains(stdout, "checkpoint.dir  (text, required)") {
 		t.Errorf("job: code %d, %s", code, stdout)
 	}
+	code, stdout, _ = do(t, "connectors", "--markdown")
+	for _, want := range []string{"## source kafka\n", "| `isolation` | read_committed \\| read_uncommitted | `read_committed` | ", "| `path` | text | required | "} {
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("no %q in %s", want, stdout)
+		}
+	}
 	if code, _, stderr := do(t, "connectors", "kafak"); code != 2 || !strings.Contains(stderr, `did you mean "kafka"?`) {
 		t.Errorf("kafak: code %d, %s", code, stderr)
 	}

@@ -13,17 +13,26 @@ import (
 )
 
 func (c *command) connectorsCommand() *cobra.Command {
-	return &cobra.Command{
+	var markdown bool
+	cmd := &cobra.Command{
 		Use: "connectors [NAME]", Short: "List connectors, or the options of one",
 		Long: "Connectors lists sources and sinks. With a name it lists every option: type, default and meaning. The name \"job\" lists what a\njob file holds besides, \"runtime\" the engine's options.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			switch {
+			case markdown && len(args) == 0:
+				for _, p := range c.pages() {
+					p.writeMarkdown(c.Stdout)
+				}
+				return nil
+			case len(args) == 0:
 				return c.listConnectors()
 			}
-			return c.describeConnector(args[0])
+			return c.describePages(args[0], markdown)
 		},
 	}
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "print Markdown, all pages when no name is given")
+	return cmd
 }
 
 func (c *command) listConnectors() error {
@@ -42,39 +51,48 @@ func (c *command) listConnectors() error {
 	return err
 }
 
-func (c *command) describeConnector(name string) error {
-	found := false
-	var names []string
-	show := func(kind, this, summary, guarantee string, group option.Group) {
-		names = append(names, this)
-		if this != name {
-			return
+// page is what there is to say about one name.
+type page struct {
+	name, kind string
+	summary    string
+	guarantee  string // of a connector
+	options    []*option.Option
+}
+
+func (c *command) pages() []page {
+	sections := jobfile.Sections(c.catalog)
+	list := []page{{name: "job", kind: "job file", summary: "A YAML mapping of the following.", options: jobOptions(sections)}}
+	for _, o := range sections.Options {
+		if o.Name == "runtime" && o.Group != nil {
+			list = append(list, page{name: o.Name, kind: "section", summary: o.Meaning, options: o.Group.Options})
 		}
-		found = true
-		fmt.Fprintf(c.Stdout, "%s %s: %s\nDelivery: %s.\n\n", kind, this, summary, guarantee)
-		writeOptions(c.Stdout, group.Options)
 	}
 	for _, s := range c.catalog.Sources {
 		group, _ := s.New()
-		show("source", s.Name, s.Summary, s.Guarantee, group)
+		list = append(list, page{s.Name, "source", s.Summary, s.Guarantee, group.Options})
 	}
 	for _, s := range c.catalog.Sinks {
 		group, _ := s.New()
-		show("sink", s.Name, s.Summary, s.Guarantee, group)
+		list = append(list, page{s.Name, "sink", s.Summary, s.Guarantee, group.Options})
 	}
-	sections := jobfile.Sections(c.catalog)
-	names = append(names, "job", "runtime")
-	for _, o := range sections.Options {
-		if o.Name == name && o.Name == "runtime" && o.Group != nil {
-			found = true
-			fmt.Fprintf(c.Stdout, "section runtime: %s\n\n", o.Meaning)
-			writeOptions(c.Stdout, o.Group.Options)
+	return list
+}
+
+// describePages prints every page of a name: a source and a sink may share one.
+func (c *command) describePages(name string, markdown bool) error {
+	found := false
+	var names []string
+	for _, p := range c.pages() {
+		names = append(names, p.name)
+		if p.name != name {
+			continue
 		}
-	}
-	if name == "job" {
 		found = true
-		fmt.Fprint(c.Stdout, "A job file is a YAML mapping of:\n\n")
-		writeOptions(c.Stdout, jobOptions(sections))
+		if markdown {
+			p.writeMarkdown(c.Stdout)
+		} else {
+			p.write(c.Stdout)
+		}
 	}
 	if found {
 		return nil
@@ -84,6 +102,40 @@ func (c *command) describeConnector(name string) error {
 		text += fmt.Sprintf("; did you mean %q?", s)
 	}
 	return &exitError{exitBadInput, fmt.Errorf("%s)", text)}
+}
+
+func (p page) write(out io.Writer) {
+	fmt.Fprintf(out, "%s %s: %s\n", p.kind, p.name, p.summary)
+	if p.guarantee != "" {
+		fmt.Fprintf(out, "Delivery: %s.\n", p.guarantee)
+	}
+	fmt.Fprintln(out)
+	writeOptions(out, p.options)
+}
+
+// writeMarkdown prints the page for the documentation.
+func (p page) writeMarkdown(out io.Writer) {
+	fmt.Fprintf(out, "## %s %s\n\n%s\n", p.kind, p.name, p.summary)
+	if p.guarantee != "" {
+		fmt.Fprintf(out, "\nDelivery: %s.\n", p.guarantee)
+	}
+	if len(p.options) == 0 {
+		fmt.Fprint(out, "\nIt has no options.\n\n")
+		return
+	}
+	fmt.Fprint(out, "\n| option | type | default | meaning |\n|---|---|---|---|\n")
+	cell := strings.NewReplacer("|", "\\|")
+	for _, o := range p.options {
+		value := "`" + o.Default + "`"
+		switch {
+		case o.Required:
+			value = "required"
+		case o.Default == "":
+			value = ""
+		}
+		fmt.Fprintf(out, "| `%s` | %s | %s | %s |\n", o.Name, cell.Replace(o.Type), cell.Replace(value), cell.Replace(o.Meaning))
+	}
+	fmt.Fprintln(out)
 }
 
 // jobOptions flattens the small sections.

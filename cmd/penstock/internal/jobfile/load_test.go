@@ -1,0 +1,158 @@
+package jobfile_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/penstock-dev/penstock/cmd/penstock/internal/catalog"
+	"github.com/penstock-dev/penstock/cmd/penstock/internal/jobfile"
+	"github.com/penstock-dev/penstock/cmd/penstock/internal/option"
+	"github.com/penstock-dev/penstock/connectors/file"
+	"github.com/penstock-dev/penstock/connectors/kafka"
+	"github.com/penstock-dev/penstock/runtime/checkpoint"
+	"github.com/penstock-dev/penstock/runtime/engine"
+)
+
+const minimal = `job: orders
+source:
+  kafka:
+    brokers: ["${BROKER}"]
+    topics: [orders]
+sink: {file: {path: out}}
+checkpoint: {dir: state}
+`
+
+func load(t *testing.T, text string, overrides ...string) (*jobfile.File, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "job.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return jobfile.Load(jobfile.Request{
+		Path: path, Overrides: overrides, Catalog: catalog.Shipped(io.Discard),
+		Lookup: func(name string) (string, bool) { return "127.0.0.1:9092", name == "BROKER" },
+	})
+}
+
+func TestDefaults(t *testing.T) {
+	f, err := load(t, minimal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := f.Job
+	if j.Name != "orders" || j.Parallelism != 1 || j.Checkpoint.Dir != "state" || j.Checkpoint.Interval != engine.DefaultInterval || j.Checkpoint.Keep != engine.DefaultKeep || f.Bounded {
+		t.Errorf("got %+v", j)
+	}
+	if !reflect.DeepEqual(*j.Options, engine.DefaultOptions()) {
+		t.Errorf("options %+v", *j.Options)
+	}
+	if f, err = load(t, minimal, "source.kafka.stop=latest"); err != nil || !f.Bounded {
+		t.Errorf("a stop makes no bounded job: %v", err)
+	}
+}
+
+// What is shown as a default can be written into a job file, and changes nothing.
+func TestShownDefaultsAreValid(t *testing.T) {
+	var overrides []string
+	add := func(prefix string, options []*option.Option) {
+		for _, o := range options {
+			if o.Default == "" || strings.Contains(o.Default, "(") {
+				continue
+			}
+			overrides = append(overrides, prefix+o.Name+"="+o.Default)
+		}
+	}
+	c := catalog.Shipped(io.Discard)
+	sections := jobfile.Sections(c)
+	add("", sections.Options)
+	for _, o := range sections.Options {
+		if o.Group != nil {
+			add(o.Name+".", o.Group.Options)
+		}
+	}
+	source, _ := c.Source("kafka")
+	group, _ := source.New()
+	add("source.kafka.", group.Options)
+	group, _ = c.Sinks[0].New()
+	add("sink.file.", group.Options)
+	if len(overrides) < 40 {
+		t.Fatalf("only %d defaults", len(overrides))
+	}
+	f, err := load(t, minimal, overrides...)
+	if err != nil {
+		if problems, ok := errors.AsType[option.Problems](err); ok {
+			for _, p := range problems {
+				t.Error(p)
+			}
+		}
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(*f.Job.Options, engine.DefaultOptions()) {
+		t.Errorf("options %+v", *f.Job.Options)
+	}
+	plain, err := load(t, minimal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(f.Job.Sink, plain.Job.Sink) {
+		t.Errorf("sink %+v, want %+v", f.Job.Sink, plain.Job.Sink)
+	}
+}
+
+// Every setting of the engine is an option of the runtime section.
+func TestEverySetting(t *testing.T) {
+	have := map[string]bool{}
+	for _, o := range jobfile.Sections(catalog.Shipped(io.Discard)).Options {
+		if o.Name == "runtime" {
+			for _, inner := range o.Group.Options {
+				have[inner.Name] = true
+			}
+		}
+	}
+	for _, s := range engine.Settings(new(engine.DefaultOptions())) {
+		if !have[s.Name] {
+			t.Errorf("%s (%T) is missing", s.Name, s.Value)
+		}
+	}
+}
+
+func TestWhere(t *testing.T) {
+	f, err := load(t, minimal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		err       error
+		path, at  string
+		variables string
+	}{
+		{fmt.Errorf("source kafka: %w", kafka.ErrUnreachable), "source.kafka.brokers", ":4:14", "BROKER"},
+		{kafka.ErrLogin, "source.kafka.sasl", ":4:5", ""},
+		{kafka.ErrTopicMissing, "source.kafka.topics", ":5:13", ""},
+		{&file.Error{Op: "write", Path: "out", Err: io.ErrShortWrite}, "sink.file.path", ":6:21", ""},
+		{checkpoint.ErrLocked, "checkpoint.dir", ":7:19", ""},
+		{io.EOF, "", "", ""},
+	} {
+		path, at, variables, ok := f.Where(c.err)
+		if path != c.path || ok != (c.path != "") || ok && !strings.HasSuffix(at.String(), c.at) || strings.Join(variables, " ") != c.variables {
+			t.Errorf("%v: %s at %v (%t), from %q; want %s at %s", c.err, path, at, ok, variables, c.path, c.at)
+		}
+	}
+}
+
+func TestNoJobFile(t *testing.T) {
+	if _, err := load(t, strings.Repeat("#", 2<<20)); err == nil || !strings.Contains(err.Error(), "no job file") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := load(t, ""); err == nil {
+		t.Error("an empty file passed")
+	} else if problems, ok := errors.AsType[option.Problems](err); !ok || len(problems) != 4 {
+		t.Errorf("got %v", err)
+	}
+}
