@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/penstock-dev/penstock/connectors/kafka/kafkatest"
+)
+
+// brokerCommand as first argument makes this program serve a broker until its standard input ends.
+const brokerCommand = "serve-broker"
+
+func serveBroker() error {
+	b, err := kafkatest.NewBroker(kafkatest.Options{})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	fmt.Println(b.Addrs()[0])
+	_, err = io.Copy(io.Discard, os.Stdin) // the parent's end, however it ends, ends this process too
+	return err
+}
+
+// startBroker runs the embedded broker in a process of its own, so that it outlives whatever is killed.
+func startBroker(ctx context.Context, self string) (address string, stop func(), err error) {
+	if self == "" {
+		if self, err = os.Executable(); err != nil {
+			return "", nil, err
+		}
+	}
+	cmd := exec.CommandContext(ctx, self, brokerCommand)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, fmt.Errorf("start the broker: %w", err)
+	}
+	stop = func() { _ = errors.Join(in.Close(), cmd.Wait()) }
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		stop()
+		return "", nil, fmt.Errorf("the broker says no address: %w", err)
+	}
+	return line[:len(line)-1], stop, nil
+}
+
+// perTransaction is how many records a transaction holds; every fourth one is aborted.
+const perTransaction = 5000
+
+// fill writes the topic. The value of a record is "partition/number", counted over the committed ones; those of aborted
+// transactions say so.
+func fill(ctx context.Context, brokers []string, partitions, records int) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID("penstock-crash"), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.AllowAutoTopicCreation(), kgo.MaxBufferedRecords(100_000))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := createTopic(ctx, client, partitions); err != nil {
+		return err
+	}
+	next := make([]int, partitions)
+	for n, left := 0, records; left > 0; n++ {
+		abort := n%4 == 3
+		if err := client.BeginTransaction(); err != nil {
+			return err
+		}
+		for i := 0; i < perTransaction && left > 0; i++ {
+			p := i % partitions
+			value := "aborted"
+			if !abort {
+				value = fmt.Sprintf("%d/%d", p, next[p])
+				next[p]++
+				left--
+			}
+			client.Produce(ctx, &kgo.Record{Topic: topic, Partition: int32(p), Key: fmt.Appendf(nil, "key-%d", i%97), Value: []byte(value)}, nil)
+		}
+		if err := client.Flush(ctx); err != nil {
+			return err
+		}
+		if err := client.EndTransaction(ctx, kgo.TransactionEndTry(!abort)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// config of one run.
+type config struct {
+	kills, records, partitions int
+	rescale                    bool
+	interval                   time.Duration
+	shortest, longest          time.Duration
+	seed                       uint64
+	brokers                    []string // empty starts an embedded one
+	penstock                   string   // path of the command; empty builds it
+	self                       string   // the program that serves the broker; empty is this one
+	say                        func(format string, args ...any)
+}
+
+func (c config) flags() string {
+	s := fmt.Sprintf("-kills %d -records %d -partitions %d -interval %s -shortest %s -longest %s -seed %d",
+		c.kills, c.records, c.partitions, c.interval, c.shortest, c.longest, c.seed)
+	if c.rescale {
+		s += " -rescale"
+	}
+	return s
+}
+
+// lastLife bounds the life in which the command is to end by itself.
+const lastLife = 5 * time.Minute
+
+const topic = "crash"
+
+const jobFile = `job: crash
+parallelism: %d
+source:
+  kafka:
+    brokers: [%s]
+    topics: [%s]
+    start: earliest
+    stop: latest
+    isolation: read_committed
+sink:
+  file: {path: %s, format: jsonl}
+checkpoint: {dir: %s, interval: %s, keep: 3}
+`
+
+// crash runs the whole thing. On success it leaves nothing behind.
+func crash(ctx context.Context, c config) (report, error) {
+	dir, err := os.MkdirTemp("", "penstock-crash-")
+	if err != nil {
+		return report{}, err
+	}
+	r, err := c.in(ctx, dir)
+	if err != nil {
+		return r, fmt.Errorf("%w (seed %d; everything is in %s)", err, c.seed, dir)
+	}
+	return r, os.RemoveAll(dir)
+}
+
+func (c config) in(ctx context.Context, dir string) (report, error) {
+	if c.penstock == "" {
+		c.penstock = filepath.Join(dir, "penstock")
+		build := exec.CommandContext(ctx, "go", "build", "-o", c.penstock, "github.com/penstock-dev/penstock/cmd/penstock")
+		if out, err := build.CombinedOutput(); err != nil {
+			return report{}, fmt.Errorf("build penstock: %w: %s", err, out)
+		}
+	}
+	if len(c.brokers) == 0 {
+		address, stop, err := startBroker(ctx, c.self)
+		if err != nil {
+			return report{}, err
+		}
+		defer stop()
+		c.brokers = []string{address}
+	}
+	c.say("writing %d records on %d partitions, a quarter of the transactions aborted", c.records, c.partitions)
+	if err := fill(ctx, c.brokers, c.partitions, c.records); err != nil {
+		return report{}, fmt.Errorf("write the topic: %w", err)
+	}
+	kills, err := c.lives(ctx, dir)
+	if err != nil {
+		return report{}, err
+	}
+	r, err := verify(filepath.Join(dir, "out"), c.partitions, c.records)
+	r.kills = kills
+	if err != nil {
+		return r, err
+	}
+	return r, r.check()
+}
+
+// lives starts and kills the command, and lets the last life end by itself. It returns how many were killed.
+func (c config) lives(ctx context.Context, dir string) (kills int, err error) {
+	rng := rand.New(rand.NewPCG(c.seed, 0)) //nolint:gosec // a schedule to repeat, no secret
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	for parallelism := 2; ; {
+		if c.rescale {
+			parallelism = 1 + rng.IntN(c.partitions+1)
+		}
+		file := filepath.Join(dir, "job.yaml")
+		if err := c.writeJob(file, dir, parallelism); err != nil {
+			return kills, err
+		}
+		moment := time.After(lastLife)
+		if kills < c.kills {
+			moment = c.moment(ctx, rng, filepath.Join(dir, "state"))
+		}
+		ended, err := one(ctx, c.penstock, file, log, moment)
+		switch {
+		case err != nil:
+			return kills, fmt.Errorf("life %d: %w", kills+1, err)
+		case ended:
+			return kills, nil // before its last kill too: then the topic was read up
+		case kills == c.kills:
+			return kills, fmt.Errorf("the job did not end within %s", lastLife)
+		}
+		kills++
+		if kills%10 == 0 {
+			c.say("killed %d times", kills)
+		}
+	}
+}
+
+func (c config) writeJob(file, dir string, parallelism int) error {
+	quoted := make([]string, len(c.brokers))
+	for i, b := range c.brokers {
+		quoted[i] = strconv.Quote(b)
+	}
+	text := fmt.Sprintf(jobFile, parallelism, strings.Join(quoted, ", "), topic, filepath.Join(dir, "out"), filepath.Join(dir, "state"), c.interval)
+	return os.WriteFile(file, []byte(text), 0o600)
+}
+
+// moment chooses when the next life ends. A third ends at a random time, wherever the command then is, also while it starts.
+// The others end shortly after one of the next checkpoints, so that every run makes progress and is killed in the middle of it.
+func (c config) moment(ctx context.Context, rng *rand.Rand, state string) <-chan time.Time {
+	if rng.IntN(3) == 0 {
+		return time.After(c.shortest + time.Duration(rng.Int64N(int64(c.longest-c.shortest))))
+	}
+	checkpoints, delay := 1+rng.IntN(3), time.Duration(rng.Int64N(int64(2*c.interval)))
+	due := make(chan time.Time, 1)
+	go func() {
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		newest := newestCheckpoint(state)
+		for checkpoints > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if now := newestCheckpoint(state); now != newest {
+				newest = now
+				checkpoints--
+			}
+		}
+		due <- <-time.After(delay)
+	}()
+	return due
+}
+
+// newestCheckpoint is the name of the newest checkpoint file.
+func newestCheckpoint(state string) string {
+	names, err := filepath.Glob(filepath.Join(state, "chk-*"))
+	if err != nil || len(names) == 0 {
+		return ""
+	}
+	return names[len(names)-1]
+}
+
+// one is one life of the command. ended says that it ended by itself, and well.
+func one(ctx context.Context, penstock, file string, log *os.File, moment <-chan time.Time) (ended bool, err error) {
+	cmd := exec.CommandContext(ctx, penstock, "run", file)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return false, fmt.Errorf("the command failed: %w: %s", err, tail(log.Name()))
+		}
+		return true, nil
+	case <-moment:
+		err := cmd.Process.Signal(syscall.SIGKILL)
+		<-done
+		if errors.Is(err, os.ErrProcessDone) {
+			err = nil // it ended in the same moment; the next life says so
+		}
+		return false, err
+	}
+}
+
+// tail is the end of a file, for an error message.
+func tail(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b[max(0, len(b)-1000):]))
+}

@@ -1,0 +1,4 @@
+// Package conformance holds what proves that the runtime and its connectors keep their promises.
+//
+// The program in crash kills the command at random moments and checks its committed output.
+package conformance
