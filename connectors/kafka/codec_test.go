@@ -98,8 +98,15 @@ func TestDecodeRefusesWhatEncodeNeverWrites(t *testing.T) {
 func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Split{
-		{}, {Topic: "a/b", Stop: NoStop}, {Topic: strings.Repeat("x", 250)}, {Topic: "a", Partition: -1},
-		{Topic: "a", Offset: -1}, {Topic: "a", Epoch: -2}, {Topic: "a", Start: -1}, {Topic: "a", Stop: -2}, {Topic: "a", Stop: math.MaxInt64},
+		{},
+		{Topic: "a/b", Stop: NoStop},
+		{Topic: strings.Repeat("x", 250)},
+		{Topic: "a", Partition: -1},
+		{Topic: "a", Offset: -1},
+		{Topic: "a", Epoch: -2},
+		{Topic: "a", Start: -1},
+		{Topic: "a", Stop: -2},
+		{Topic: "a", Stop: math.MaxInt64},
 	} {
 		if data, err := (Codec{}).Encode(s); err == nil {
 			t.Errorf("%+v became %x", s, data)

@@ -209,8 +209,11 @@ func TestIdentityIsWhatThePositionsDependOn(t *testing.T) {
 		t.Errorf("%v and %v differ", base.identity(), same.identity())
 	}
 	for _, other := range []Source{
-		{Topics: []string{"a"}}, {Pattern: "a.*"}, {Topics: base.Topics, Isolation: ReadUncommitted},
-		{Topics: base.Topics, Stop: Latest()}, {Topics: base.Topics, Stop: Offsets(map[string]map[int32]int64{"a": {0: 1}})},
+		{Topics: []string{"a"}},
+		{Pattern: "a.*"},
+		{Topics: base.Topics, Isolation: ReadUncommitted},
+		{Topics: base.Topics, Stop: Latest()},
+		{Topics: base.Topics, Stop: Offsets(map[string]map[int32]int64{"a": {0: 1}})},
 	} {
 		if slices.Equal(base.identity(), other.identity()) {
 			t.Errorf("%v does not differ", other.identity())
