@@ -61,7 +61,7 @@ func (f rootFolder) List() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }() // only read
 	return dir.Readdirnames(-1)
 }
 
@@ -70,6 +70,6 @@ func (f rootFolder) Sync() error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }() // only read
 	return dir.Sync()
 }

@@ -118,10 +118,10 @@ func symbolic(v option.Value, name string, words []string, into *kafka.Position)
 	if !ok {
 		return
 	}
-	switch {
-	case text == "latest":
+	switch text {
+	case "latest":
 		*into = kafka.Latest()
-	case text == words[0]:
+	case words[0]:
 		*into = kafka.Earliest()
 	default:
 		list := words[0]

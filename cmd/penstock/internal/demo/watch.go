@@ -56,7 +56,7 @@ func (w *watch) killHalfWay(ctx context.Context, file string) error {
 	if err := j.cmd.Process.Kill(); err != nil {
 		return fmt.Errorf("kill the job: %w", err)
 	}
-	<-j.done
+	_ = <-j.done
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (w *watch) follow(ctx context.Context, j *job, until int) (ended bool, err 
 		}
 		select {
 		case <-ctx.Done():
-			<-j.done // the context kills it
+			_ = <-j.done // the context kills it
 			return false, context.Cause(ctx)
 		case err := <-j.done:
 			if err != nil {
@@ -129,7 +129,7 @@ func (w *watch) follow(ctx context.Context, j *job, until int) (ended bool, err 
 		case now := <-ticker.C:
 			if now.Sub(since) > stallAfter {
 				_ = j.cmd.Process.Kill()
-				<-j.done
+				_ = <-j.done
 				return false, fmt.Errorf("nothing was committed for %s; the job said:\n%s", human.Span(stallAfter), j.output.String())
 			}
 		}

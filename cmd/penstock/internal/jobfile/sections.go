@@ -85,7 +85,7 @@ func (b *builder) runtime() option.Group {
 
 // limits are the engine's checks, each text beginning with the option's name as [option.Checker.Report] wants it.
 func (b *builder) limits() error {
-	joined, ok := b.options.Validate().(interface{ Unwrap() []error }) //nolint:errorlint // takes the join apart
+	joined, ok := b.options.Validate().(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}

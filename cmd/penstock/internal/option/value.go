@@ -15,7 +15,6 @@ type Value struct {
 	key     *yaml.Node // the name it stands under, nil for the document and list items
 	path    string
 	secret  bool
-	quiet   bool // problems are counted but not told: another try follows
 }
 
 // Problem reports something that is wrong with the value.
