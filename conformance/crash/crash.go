@@ -18,6 +18,7 @@ import (
 type config struct {
 	kills, records, partitions int
 	rescale                    bool
+	rate                       int // records per second and reader; 0 is no limit
 	interval                   time.Duration
 	shortest, longest          time.Duration
 	seed                       uint64
@@ -28,8 +29,8 @@ type config struct {
 }
 
 func (c config) flags() string {
-	s := fmt.Sprintf("-kills %d -records %d -partitions %d -interval %s -shortest %s -longest %s -seed %d",
-		c.kills, c.records, c.partitions, c.interval, c.shortest, c.longest, c.seed)
+	s := fmt.Sprintf("-kills %d -records %d -partitions %d -rate %d -interval %s -shortest %s -longest %s -seed %d",
+		c.kills, c.records, c.partitions, c.rate, c.interval, c.shortest, c.longest, c.seed)
 	if c.rescale {
 		s += " -rescale"
 	}
@@ -50,6 +51,7 @@ source:
     start: earliest
     stop: latest
     isolation: read_committed
+    records_per_second: %d
 sink:
   file: {path: %s, format: jsonl}
 checkpoint: {dir: %s, interval: %s, keep: 3}
@@ -141,7 +143,7 @@ func (c config) writeJob(file, dir string, parallelism int) error {
 	for i, b := range c.brokers {
 		quoted[i] = strconv.Quote(b)
 	}
-	text := fmt.Sprintf(jobFile, parallelism, strings.Join(quoted, ", "), topic, filepath.Join(dir, "out"), filepath.Join(dir, "state"), c.interval)
+	text := fmt.Sprintf(jobFile, parallelism, strings.Join(quoted, ", "), topic, c.rate, filepath.Join(dir, "out"), filepath.Join(dir, "state"), c.interval)
 	return os.WriteFile(file, []byte(text), 0o600)
 }
 
