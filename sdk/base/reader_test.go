@@ -914,7 +914,7 @@ func TestFetcherOfOutOfRangeIsAnError(t *testing.T) {
 // is where it stands.
 func TestRandomControls(t *testing.T) {
 	t.Parallel()
-	for range 30 {
+	for range 12 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprintf("seed %#x", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
@@ -993,4 +993,41 @@ func TestRandomControls(t *testing.T) {
 			l.close()
 		})
 	}
+}
+
+// slowRemoval lets the test decide when, and how, a removal is applied.
+type slowRemoval struct {
+	oneShot
+	answer chan error
+}
+
+func (s *slowRemoval) HandleSplits(ch Change[at]) error {
+	if len(ch.Removed) > 0 {
+		return <-s.answer
+	}
+	return nil
+}
+
+// With its last split removed a reader has no more to read, but a fetcher that still works on the removal may yet fail.
+func TestEndOfInputWaitsForBusyFetchers(t *testing.T) {
+	broken := errors.New("broken")
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowRemoval{oneShot: oneShot{done: true}, answer: make(chan error)}
+		l := newLoop(t, Config[num, at, at]{Fetcher: func() (SplitReader[num, at], error) { return s, nil }, Emit: emitNum})
+		l.add(at{"a", 0}, at{"b", 0})
+		l.noMore()
+		for i, id := range []sdk.SplitID{"a", "b"} {
+			if err := l.r.RemoveSplits([]sdk.SplitID{id}); err != nil {
+				t.Fatal(err)
+			}
+			if status := l.settle(); status != sdk.NothingAvailable {
+				t.Fatalf("%s while the fetcher still works, want NothingAvailable", status)
+			}
+			s.answer <- []error{nil, broken}[i]
+		}
+		if err := l.run(); !errors.Is(err, broken) {
+			t.Errorf("run: %v, want the error of the removal", err)
+		}
+		l.close()
+	})
 }
