@@ -575,7 +575,7 @@ func TestFullDisk(t *testing.T) {
 // Two tasks, two checkpoints; the process dies before step k, for every k. The next run restores the newest checkpoint
 // that had completed and must show exactly its records, after one restore, two, or one that dies as well.
 func TestCrashAtEveryStep(t *testing.T) {
-	for _, again := range []int{0, 1, 2, 4} {
+	for _, again := range []int{0, 1, 3} {
 		for k := 1; ; k++ {
 			if !crashAt(t, k, again) {
 				if k < 30 {
@@ -590,7 +590,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 func crashAt(t *testing.T, k, again int) (crashed bool) {
 	r := newRig(t)
 	r.unsynced = true
-	r.sink.RollBytes = 300
+	r.sink.RollBytes = 600
 	dead := errors.New("dead")
 	steps, limit := 0, k
 	r.fault = func(string, string) error {

@@ -73,7 +73,7 @@ func (c *command) run(ctx context.Context, file *jobfile.File, f runFlags) error
 		command: *c, file: file, screen: progress.NewScreen(c.Stderr, c.ErrColumns), meter: progress.NewMeter(file.Bounded),
 		stats: telemetry.NewRegistry(file.Job.Name, telemetry.Options{}), events: make(chan func(), maxEvents),
 	}
-	r.again = goOn(file.Path, f)
+	r.again = goOn(file, f)
 	logger, err := f.log.logger(r.screen)
 	if err != nil {
 		return &exitError{exitBadInput, err}
@@ -89,20 +89,23 @@ func (c *command) run(ctx context.Context, file *jobfile.File, f runFlags) error
 		defer web.close()
 		r.say("metrics at http://%s/metrics", web.address)
 	}
-	handle, err := r.start(ctx, job)
+	handle, stopping, err := r.start(ctx, job)
 	if err != nil || handle == nil {
 		return err
 	}
 	if web != nil {
 		web.watch(handle.Ready, handle.Done())
 	}
-	return r.watch(handle)
+	return r.watch(handle, stopping)
 }
 
-// goOn is what a person types to go on where the job stopped.
-func goOn(path string, f runFlags) string {
-	parts := []string{"penstock run", quote(path)}
+// goOn is what a person types to go on where the job stopped. Secrets on the command line are not repeated.
+func goOn(file *jobfile.File, f runFlags) string {
+	parts := []string{"penstock run", quote(file.Path)}
 	for _, o := range f.overrides {
+		if key, _, _ := strings.Cut(o, "="); file.Document.Secret(key) {
+			o = key + "=..."
+		}
 		parts = append(parts, "--set", quote(o))
 	}
 	if f.metrics != "" {
@@ -130,8 +133,9 @@ func restoreMode(flag string) engine.Restore {
 	}
 }
 
-// start starts the job. A signal meanwhile ends the attempt; then there is no handle and no error.
-func (r *running) start(ctx context.Context, job engine.Job) (*engine.Handle, error) {
+// start starts the job. A signal meanwhile ends the attempt: then there is no handle and no error, or, when the job was
+// faster, a handle of a job that is to stop.
+func (r *running) start(ctx context.Context, job engine.Job) (handle *engine.Handle, stopping bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	type started struct {
@@ -143,29 +147,28 @@ func (r *running) start(ctx context.Context, job engine.Job) (*engine.Handle, er
 		h, err := engine.Start(ctx, job)
 		done <- started{h, err}
 	}()
-	stopped := false
 	for {
 		select {
 		case s := <-done:
 			switch {
-			case s.err == nil && stopped:
+			case s.err == nil && stopping:
 				s.handle.Stop()
-				return s.handle, nil
+				return s.handle, true, nil
 			case s.err == nil:
-				return s.handle, nil
-			case errors.Is(s.err, errStopped):
+				return s.handle, false, nil
+			case stopping:
 				r.say("stopped before it had started. Go on with: %s", r.again)
-				return nil, nil
+				return nil, true, nil
 			}
 			r.drain()
-			return nil, r.failure(s.err)
+			return nil, false, r.failure(s.err)
 		case event := <-r.events:
 			event()
 		case <-r.Signals:
-			if stopped {
-				return nil, &exitError{code: exitAbandoned}
+			if stopping {
+				return nil, true, &exitError{code: exitAbandoned}
 			}
-			stopped = true
+			stopping = true
 			cancel(errStopped)
 		}
 	}
@@ -175,7 +178,7 @@ func (r *running) start(ctx context.Context, job engine.Job) (*engine.Handle, er
 var errStopped = errors.New("stopped by a signal")
 
 // watch shows progress until the job has ended, and passes signals on.
-func (r *running) watch(handle *engine.Handle) error {
+func (r *running) watch(handle *engine.Handle, stopping bool) error {
 	every := lineEvery
 	if r.screen.Terminal() {
 		every = statusEvery
@@ -183,7 +186,6 @@ func (r *running) watch(handle *engine.Handle) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	r.meter.Status(r.stats.Snapshot()) // the first sample: a rate needs two
-	stopping := false
 	for {
 		select {
 		case <-handle.Done():

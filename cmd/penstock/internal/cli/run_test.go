@@ -252,3 +252,48 @@ func TestDemo(t *testing.T) {
 		t.Errorf("code %d, %s", code, stderr)
 	}
 }
+
+func TestRestoreModes(t *testing.T) {
+	dir := t.TempDir()
+	job := fakeJob(t, dir)
+	c := newCommand(t).start("run", job, "--set", "source.fake.records_per_second=2000")
+	c.waitFor(c.err, "new job: ")
+	c.signals <- os.Interrupt
+	if code := c.end(); code != 0 {
+		t.Fatalf("code %d, %s", code, c.err)
+	}
+	savepoint := c.waitFor(c.err, `savepoint (\d+) written`)
+	if code, _, stderr := do(t, "run", job); code != 0 || !strings.Contains(stderr, "finished: 10,000 records") {
+		t.Fatalf("code %d, %s", code, stderr)
+	}
+
+	files, err := filepath.Glob(filepath.Join(dir, "state", "*"+savepoint+"*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	elsewhere := filepath.Join(dir, "elsewhere")
+	code, _, stderr := do(t, "run", job, "--restore", files[0], "--set", "checkpoint.dir="+elsewhere, "--set", "sink={blackhole: {check: continuity}}")
+	// The savepoint may hold prepared output, which only the sink that prepared it can commit.
+	if code != 0 && !strings.Contains(stderr, "prepared output") {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+	if code, _, stderr := do(t, "run", job, "--restore", filepath.Join(dir, "nothing")); code != 1 || !strings.Contains(stderr, "nothing") {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+	before := lines(t, dir)
+	if code, _, stderr := do(t, "run", job, "--restore", "none"); code != 0 || lines(t, dir) != before+10_000 {
+		t.Errorf("code %d, %d lines, %s", code, lines(t, dir), stderr)
+	}
+
+	// Without the state nobody knows what the output already holds.
+	if err := os.RemoveAll(filepath.Join(dir, "state")); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr = do(t, "run", job)
+	if code != 1 || !strings.Contains(stderr, "records would be written twice") || !strings.Contains(stderr, "Check sink.file.path in ") {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+	if n := lines(t, dir); n != before+10_000 {
+		t.Errorf("%d lines", n)
+	}
+}

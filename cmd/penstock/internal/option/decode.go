@@ -27,6 +27,23 @@ type Input struct {
 type Document struct {
 	positions map[string]Position
 	variables map[string][]string
+	secrets   map[string]bool
+}
+
+// Secret reports that the value at a path is a secret, or holds one.
+func (d *Document) Secret(path string) bool {
+	for p := range d.secrets {
+		if within(p, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// within reports that p is path or below it.
+func within(p, path string) bool {
+	rest, ok := strings.CutPrefix(p, path)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // Position of the value at a path of names, or of the closest mapping around it that is in the file.
@@ -47,7 +64,7 @@ func (d *Document) Position(path string) (Position, bool) {
 func (d *Document) Variables(path string) []string {
 	var all []string
 	for p, used := range d.variables {
-		if rest, ok := strings.CutPrefix(p, path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if within(p, path) {
 			all = append(all, used...)
 		}
 	}
@@ -60,7 +77,7 @@ func (d *Document) Variables(path string) []string {
 func Decode(in Input, group Group) (*Document, error) {
 	d := &decoder{
 		file: in.File, lookup: in.Lookup, origins: map[*yaml.Node]string{},
-		Document: Document{positions: map[string]Position{}, variables: map[string][]string{}},
+		Document: Document{positions: map[string]Position{}, variables: map[string][]string{}, secrets: map[string]bool{}},
 	}
 	if root := d.parse(in); root != nil {
 		for _, o := range in.Overrides {
@@ -136,10 +153,14 @@ func syntaxError(err error) (line int, text string) {
 
 // override puts a value into the tree, making mappings on the way.
 func (d *decoder) override(root *yaml.Node, argument string) {
-	fail := func(format string, args ...any) {
-		d.problems = append(d.problems, Problem{Position: Position{Override: argument}, Text: fmt.Sprintf(format, args...)})
-	}
 	path, text, found := strings.Cut(argument, "=")
+	shown := path
+	if path == "" {
+		shown = argument
+	}
+	fail := func(format string, args ...any) {
+		d.problems = append(d.problems, Problem{Position: Position{Override: shown}, Text: fmt.Sprintf(format, args...)})
+	}
 	if !found || path == "" {
 		fail("want key.path=value, for example source.kafka.start=latest")
 		return
@@ -154,7 +175,7 @@ func (d *decoder) override(root *yaml.Node, argument string) {
 	if len(doc.Content) > 0 {
 		value = doc.Content[0]
 	}
-	d.mark(value, argument)
+	d.mark(value, path)
 	at := root
 	names := strings.Split(path, ".")
 	for i, name := range names {
@@ -169,36 +190,36 @@ func (d *decoder) override(root *yaml.Node, argument string) {
 			fail("%q does not lead to an option: %s is not a mapping", path, strings.Join(names[:i], "."))
 			return
 		}
-		at = d.entry(at, name, argument, last, value)
+		at = d.entry(at, name, path, last, value)
 	}
 }
 
 // entry returns the value under a name; the last name gets the override's value.
-func (d *decoder) entry(mapping *yaml.Node, name, argument string, last bool, value *yaml.Node) *yaml.Node {
+func (d *decoder) entry(mapping *yaml.Node, name, path string, last bool, value *yaml.Node) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value != name {
 			continue
 		}
 		if last {
 			mapping.Content[i+1] = value
-			d.origins[mapping.Content[i]] = argument
+			d.origins[mapping.Content[i]] = path
 		}
 		return mapping.Content[i+1]
 	}
 	if !last {
 		value = &yaml.Node{Kind: yaml.MappingNode}
-		d.origins[value] = argument
+		d.origins[value] = path
 	}
 	key := &yaml.Node{Kind: yaml.ScalarNode, Value: name}
-	d.origins[key] = argument
+	d.origins[key] = path
 	mapping.Content = append(mapping.Content, key, value)
 	return value
 }
 
 // mark remembers that a node and what is in it come from an override.
-func (d *decoder) mark(n *yaml.Node, argument string) {
-	d.origins[n] = argument
+func (d *decoder) mark(n *yaml.Node, path string) {
+	d.origins[n] = path
 	for _, c := range n.Content {
-		d.mark(c, argument)
+		d.mark(c, path)
 	}
 }

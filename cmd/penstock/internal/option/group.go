@@ -72,6 +72,9 @@ func (g *Group) decode(v Value) bool {
 		o := g.Options[i]
 		check.given[name] = entry
 		entry.secret = o.Secret
+		if o.Secret {
+			v.decoder.secrets[entry.path] = true
+		}
 		sofar := len(v.decoder.problems)
 		o.decode(entry)
 		check.failed[name] = len(v.decoder.problems) > sofar

@@ -88,7 +88,7 @@ func TestGood(t *testing.T) {
 	if p, ok := doc.Position("room"); !ok || p.String() != "f.yaml:3:7" {
 		t.Errorf("room is at %v", p)
 	}
-	if p, ok := doc.Position("section.inner"); !ok || p.String() != "--set section.inner=deeper" {
+	if p, ok := doc.Position("section.inner"); !ok || p.String() != "--set section.inner" {
 		t.Errorf("section.inner is at %v", p)
 	}
 	if p, ok := doc.Position("mode.below.it"); !ok || p.Line != 4 {
@@ -147,10 +147,10 @@ func TestProblems(t *testing.T) {
 		{"overrides", "name: a\n", []string{"mode=fsat", "nmae=x", "name.x=1", "count", "list=[", "=1"}, []string{
 			`--set =1: want key.path=value, for example source.kafka.start=latest`,
 			`--set count: want key.path=value, for example source.kafka.start=latest`,
-			`--set list=[: the value is not YAML: did not find expected node content`,
-			`--set mode=fsat: mode: "fsat" is not a known mode (fast, slow; did you mean "fast"?)`,
-			`--set name.x=1: "name.x" does not lead to an option: name is not a mapping`,
-			`--set nmae=x: nmae: unknown field (did you mean "name"?)`,
+			`--set list: the value is not YAML: did not find expected node content`,
+			`--set mode: "fsat" is not a known mode (fast, slow; did you mean "fast"?)`,
+			`--set name.x: "name.x" does not lead to an option: name is not a mapping`,
+			`--set nmae: unknown field (did you mean "name"?)`,
 		}},
 		{"secret file", "password: {fil: x}\n", nil, []string{
 			`f.yaml:1:1: password: file is missing: Path of the file that holds the secret`,
@@ -170,6 +170,9 @@ func TestVariables(t *testing.T) {
 	c, doc, problems := decode(t, "name: a${SET}b$$c$d${UNSET:-e}${EMPTY:-f}${EMPTY}\ncount: ${SET}\npassword: ${PASSWORD}\nlist: [\"${SET}\", \"${PASSWORD}\"]\n")
 	if len(problems) > 0 || c.Name != "a7b$c$def" || c.Count != 7 || c.Password != "hunter2" {
 		t.Errorf("got %+v, %q", c, problems)
+	}
+	if !doc.Secret("password") || doc.Secret("name") {
+		t.Error("the password is no secret, or the name is one")
 	}
 	if v := doc.Variables("password"); len(v) != 1 || v[0] != "PASSWORD" {
 		t.Errorf("password comes from %q", v)

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Position is a place in a job file, or an override on the command line.
+// Position is a place in a job file, or an override on the command line, whose value is not part of it: it may be a secret.
 type Position struct {
 	File         string
 	Line, Column int    // from 1
-	Override     string // the whole argument; then there is no line
+	Override     string // the key of it, or an argument that has none; then there is no line
 }
 
 func (p Position) String() string {
@@ -28,7 +28,7 @@ type Problem struct {
 }
 
 func (p Problem) String() string {
-	if p.Field == "" {
+	if p.Field == "" || p.Field == p.Position.Override {
 		return fmt.Sprintf("%s: %s", p.Position, p.Text)
 	}
 	return fmt.Sprintf("%s: %s: %s", p.Position, p.Field, p.Text)
