@@ -18,7 +18,7 @@ import (
 type config struct {
 	kills, records, partitions int
 	rescale                    bool
-	rate                       int // records per second and reader; 0 is no limit
+	rate                       int // records per second of all readers together; 0 is no limit
 	interval                   time.Duration
 	shortest, longest          time.Duration
 	seed                       uint64
@@ -143,7 +143,7 @@ func (c config) writeJob(file, dir string, parallelism int) error {
 	for i, b := range c.brokers {
 		quoted[i] = strconv.Quote(b)
 	}
-	text := fmt.Sprintf(jobFile, parallelism, strings.Join(quoted, ", "), topic, c.rate, filepath.Join(dir, "out"), filepath.Join(dir, "state"), c.interval)
+	text := fmt.Sprintf(jobFile, parallelism, strings.Join(quoted, ", "), topic, (c.rate+parallelism-1)/parallelism, filepath.Join(dir, "out"), filepath.Join(dir, "state"), c.interval)
 	return os.WriteFile(file, []byte(text), 0o600)
 }
 

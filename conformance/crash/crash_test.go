@@ -26,7 +26,7 @@ func TestKilledAtRandomMomentsTheOutputIsExactlyOnce(t *testing.T) {
 	for name, rescale := range map[string]bool{"same parallelism": false, "other parallelism after each kill": true} {
 		t.Run(name, func(t *testing.T) {
 			r, err := crash(t.Context(), config{
-				kills: 8, records: 200_000, partitions: 4, rate: 30_000, rescale: rescale, interval: 50 * time.Millisecond,
+				kills: 8, records: 200_000, partitions: 4, rate: 60_000, rescale: rescale, interval: 50 * time.Millisecond,
 				shortest: 20 * time.Millisecond, longest: 250 * time.Millisecond, seed: uint64(time.Now().UnixNano()), say: t.Logf,
 			})
 			if err != nil {

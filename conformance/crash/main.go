@@ -31,7 +31,7 @@ func run(ctx context.Context, args []string) int {
 	flags.IntVar(&c.kills, "kills", 50, "how often the command is killed before it may end")
 	flags.IntVar(&c.records, "records", 1_000_000, "committed records of the topic")
 	flags.IntVar(&c.partitions, "partitions", 4, "partitions of the topic")
-	flags.IntVar(&c.rate, "rate", 0, "records per second and reader, so that a small topic lasts for many lives; 0 is no limit")
+	flags.IntVar(&c.rate, "rate", 60_000, "records per second of all readers together, so that the topic lasts for all lives; 0 is no limit")
 	flags.BoolVar(&c.rescale, "rescale", false, "change the parallelism after each kill")
 	flags.DurationVar(&c.interval, "interval", 100*time.Millisecond, "checkpoint interval of the job")
 	flags.DurationVar(&c.shortest, "shortest", 30*time.Millisecond, "shortest life of the command")
