@@ -21,9 +21,16 @@ func (c *readerContext) NotifyAvailable() {
 	c.l.Ring()
 }
 
+// RequestSplit remembers the wish until splits come: one that reaches no coordinator, because none has registered this attempt
+// yet or the one that took it failed, is told again at the next registration.
 func (c *readerContext) RequestSplit() {
-	if !c.l.fenced.Load() {
-		c.l.cfg.Coordinator.RequestSplit(c.l.cfg.Reader, c.l.cfg.Attempt)
+	c.l.wanting.Store(true)
+	c.l.requestSplit()
+}
+
+func (l *Loop) requestSplit() {
+	if !l.fenced.Load() {
+		l.cfg.Coordinator.RequestSplit(l.cfg.Reader, l.cfg.Attempt)
 	}
 }
 

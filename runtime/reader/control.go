@@ -86,6 +86,7 @@ func (l *Loop) effect(e *protocol.Envelope) error {
 			return err
 		}
 		l.core.generation = max(l.core.generation, p.Generation)
+		l.wanting.Store(false)
 		return l.reader.NoMoreSplits()
 	case protocol.SourceEvent:
 		p, err := protocol.DecodeSourceEvent(e.PayloadVersion, e.Payload)
@@ -119,6 +120,9 @@ func (l *Loop) register(e *protocol.Envelope) error {
 	if !l.fenced.Load() {
 		l.cfg.Coordinator.Registered(l.cfg.Reader, l.cfg.Attempt, e.Epoch, l.core.registration())
 	}
+	if l.wanting.Load() {
+		l.requestSplit()
+	}
 	return nil
 }
 
@@ -127,6 +131,7 @@ func (l *Loop) addSplits(e *protocol.Envelope) error {
 	if err != nil {
 		return err
 	}
+	l.wanting.Store(false) // before the reader is told, which may ask for the next one
 	ended := l.core.ended
 	fresh := l.core.adopt(p.Splits)
 	if len(fresh) == 0 {

@@ -61,6 +61,7 @@ type Loop struct {
 	doorbell  chan struct{}
 	notified  atomic.Bool
 	terminal  atomic.Bool
+	wanting   atomic.Bool    // the connector asked for a split and has not been answered
 	fenced    atomic.Bool    // nothing of this attempt counts any more
 	failed    atomic.Bool    // the failure was reported
 	preempted atomic.Bool    // ends the running turn at the next element
@@ -145,13 +146,13 @@ func (l *Loop) run(ctx context.Context) {
 	l.cfg.Watchdog.Add(watched{l})
 	defer l.cfg.Watchdog.Remove(watched{l})
 	err := l.open(ctx)
-	if err == nil {
+	if err == nil && !l.terminal.Load() {
 		l.step(lifecycle.Started)
 		l.reportOpened()
 		err = l.work()
 	}
 	l.mailbox.Close()
-	if err != nil {
+	if err != nil && !l.terminal.Load() { // what a connector returns because it was cancelled is no failure
 		l.fail(err)
 	}
 	l.close()
@@ -210,9 +211,6 @@ func (l *Loop) work() error {
 			<-l.doorbell
 		}
 		if err != nil {
-			if l.terminal.Load() {
-				return nil
-			}
 			return err
 		}
 	}
