@@ -98,7 +98,11 @@ func (c *command) devKafka(ctx context.Context, f brokerFlags) error {
 		}
 	}
 	if len(topics) > 0 {
-		if err := fill(ctx, broker, topics[0], 0, f.records); err != nil {
+		at := time.Now() // what a person reads has the lag of something that was just written
+		if f.forked {
+			at = time.Time{} // the demo compares times
+		}
+		if err := fill(ctx, broker, topics[0], 0, f.records, at); err != nil {
 			return failed(fmt.Errorf("penstock: topic %s: %w", topics[0].name, err))
 		}
 	}
@@ -142,12 +146,16 @@ func (c *command) announce(address string, topics []topicSpec, f brokerFlags) {
 	fmt.Fprintln(c.Stdout, "Stop it with Ctrl-C.")
 }
 
-// fill writes rides from..to-1 to a topic.
-func fill(ctx context.Context, broker *kafkatest.Broker, t topicSpec, from, to int64) error {
+// fill writes rides from..to-1 to a topic, at the given time or, when that is zero, at the end of each ride.
+func fill(ctx context.Context, broker *kafkatest.Broker, t topicSpec, from, to int64, at time.Time) error {
 	var batch []*kgo.Record
 	for i := from; i < to; i++ {
 		r := rides.At(i)
-		batch = append(batch, &kgo.Record{Topic: t.name, Partition: r.Partition(t.partitions), Key: r.Key(), Value: r.Value(), Timestamp: r.Ended})
+		rec := &kgo.Record{Topic: t.name, Partition: r.Partition(t.partitions), Key: r.Key(), Value: r.Value(), Timestamp: at}
+		if at.IsZero() {
+			rec.Timestamp = r.Ended
+		}
+		batch = append(batch, rec)
 		if len(batch) == fillBatch || i == to-1 {
 			if err := broker.Produce(ctx, batch...); err != nil {
 				return err
@@ -173,7 +181,7 @@ func drip(ctx context.Context, broker *kafkatest.Broker, t topicSpec, next int64
 		due += rate * tick.Seconds()
 		n := int64(due)
 		due -= float64(n)
-		if err := fill(ctx, broker, t, next, next+n); err != nil {
+		if err := fill(ctx, broker, t, next, next+n, time.Now()); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}

@@ -9,6 +9,9 @@ import (
 
 // Screen writes lines, and below them a status that the next one replaces. On a stream that is no terminal there is no
 // status, only lines. It is safe for concurrent use.
+//
+// The lock is held while writing: that lines stay whole and in order is all it is for. A terminal that was stopped therefore stops whoever
+// prints, as it does with any program.
 type Screen struct {
 	width int // of the terminal; 0 when the output is none
 
