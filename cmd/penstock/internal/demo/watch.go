@@ -23,18 +23,22 @@ type watch struct {
 // job is a started job.
 type job struct {
 	cmd    *exec.Cmd
-	output bytes.Buffer // read after done
-	done   chan error
+	output bytes.Buffer // read after done, as is err
+	err    error
+	done   chan struct{}
 }
 
 func (w *watch) start(ctx context.Context, file string) (*job, error) {
-	j := &job{cmd: exec.CommandContext(ctx, w.Program, "run", file), done: make(chan error, 1)}
+	j := &job{cmd: exec.CommandContext(ctx, w.Program, "run", file), done: make(chan struct{})}
 	j.cmd.Env = w.Environment
 	j.cmd.Stdout, j.cmd.Stderr = &j.output, &j.output
 	if err := j.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the job: %w", err)
 	}
-	go func() { j.done <- j.cmd.Wait() }()
+	go func() {
+		defer close(j.done)
+		j.err = j.cmd.Wait()
+	}()
 	return j, nil
 }
 
@@ -56,7 +60,7 @@ func (w *watch) killHalfWay(ctx context.Context, file string) error {
 	if err := j.cmd.Process.Kill(); err != nil {
 		return fmt.Errorf("kill the job: %w", err)
 	}
-	_ = <-j.done
+	<-j.done
 	return nil
 }
 
@@ -119,17 +123,17 @@ func (w *watch) follow(ctx context.Context, j *job, until int) (ended bool, err 
 		}
 		select {
 		case <-ctx.Done():
-			_ = <-j.done // the context kills it
+			<-j.done // the context kills it
 			return false, context.Cause(ctx)
-		case err := <-j.done:
-			if err != nil {
-				return true, fmt.Errorf("the job failed (%w):\n%s", err, j.output.String())
+		case <-j.done:
+			if j.err != nil {
+				return true, fmt.Errorf("the job failed (%w):\n%s", j.err, j.output.String())
 			}
 			return true, nil
 		case now := <-ticker.C:
 			if now.Sub(since) > stallAfter {
 				_ = j.cmd.Process.Kill()
-				_ = <-j.done
+				<-j.done
 				return false, fmt.Errorf("nothing was committed for %s; the job said:\n%s", human.Span(stallAfter), j.output.String())
 			}
 		}
