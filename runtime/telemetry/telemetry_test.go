@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"context"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -422,7 +421,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	wg.Go(func() {
 		for range 50 {
-			if _, err := r.Produce(context.Background()); err != nil {
+			if _, err := r.Produce(t.Context()); err != nil {
 				t.Error(err)
 			}
 			r.Snapshot()
@@ -472,7 +471,7 @@ func BenchmarkProduce512(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := r.Produce(context.Background()); err != nil {
+		if _, err := r.Produce(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
