@@ -137,8 +137,7 @@ func (o *batches) EmitView(v sdk.View, from int) (int, bool) {
 	if n == 0 || o.turn.Bytes() == 0 {
 		return 0, true
 	}
-	o.batch.AppendView(v, from, from+n)
-	o.turn.Consume(n, v.Bytes(from, from+n))
+	o.turn.Consume(n, o.batch.AppendView(v, from, from+n))
 	return n, true
 }
 

@@ -186,7 +186,7 @@ func (f *fetcher) take(fetches kgo.Fetches) []base.Chunk[*kgo.Record] {
 		records, reached := p.cut(got.Records)
 		if len(records) > 0 {
 			p.Offset = records[len(records)-1].Offset + 1
-			chunks = append(chunks, base.Chunk[*kgo.Record]{Split: p.id, Elements: records, Bytes: payloadBytes(records)})
+			chunks = append(chunks, base.Chunk[*kgo.Record]{Split: p.id, Elements: records, Bytes: payloadBytes(records, fetchSamples)})
 		}
 		if reached || p.ended() {
 			done.add(p.place())

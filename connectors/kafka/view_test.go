@@ -19,7 +19,7 @@ func sized(sizes ...int) []*kgo.Record {
 
 func TestPayloadBytesAreExactForFewAndForLargeRecords(t *testing.T) {
 	t.Parallel()
-	if got := payloadBytes(sized(1, 2, 3)); got != 6 {
+	if got := payloadBytes(sized(1, 2, 3), 3); got != 6 {
 		t.Errorf("few: %d, want 6", got)
 	}
 	large := make([]int, 100)
@@ -28,17 +28,17 @@ func TestPayloadBytesAreExactForFewAndForLargeRecords(t *testing.T) {
 		large[i] = 2000 + 100*i
 		want += large[i]
 	}
-	if got := payloadBytes(sized(large...)); got != int64(want) {
+	if got := payloadBytes(sized(large...), turnSamples); got != int64(want) {
 		t.Errorf("large: %d, want %d", got, want)
 	}
 	even := make([]int, 1000)
 	for i := range even {
 		even[i] = 100
 	}
-	if got := payloadBytes(sized(even...)); got != 100_000 {
+	if got := payloadBytes(sized(even...), turnSamples); got != 100_000 {
 		t.Errorf("even: %d, want 100000", got)
 	}
-	if got := payloadBytes(nil); got != 0 {
+	if got := payloadBytes(nil, turnSamples); got != 0 {
 		t.Errorf("none: %d", got)
 	}
 }
