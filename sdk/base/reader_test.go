@@ -216,7 +216,7 @@ func TestSplitAddedWhileTheFetcherIsGoingIdleIsRead(t *testing.T) {
 	for i := range splits {
 		l.add(at{fmt.Sprint(i), 0})
 		for len(l.out.finished) <= i {
-			if l.must() == sdk.NothingAvailable {
+			if l.must() == sdk.NothingAvailable && len(l.out.finished) <= i {
 				<-l.ctx.doorbell
 			}
 		}
@@ -1016,6 +1016,7 @@ func TestEndOfInputWaitsForBusyFetchers(t *testing.T) {
 		l := newLoop(t, Config[num, at, at]{Fetcher: func() (SplitReader[num, at], error) { return s, nil }, Emit: emitNum})
 		l.add(at{"a", 0}, at{"b", 0})
 		l.noMore()
+		synctest.Wait() // else the removal would only cancel the addition
 		for i, id := range []sdk.SplitID{"a", "b"} {
 			if err := l.r.RemoveSplits([]sdk.SplitID{id}); err != nil {
 				t.Fatal(err)
