@@ -158,9 +158,10 @@ func (j *job) prune(newest sdk.CheckpointID) {
 func (j *job) aborted(e checkpoint.Aborted) {
 	j.stats.Aborted[e.Reason].Inc()
 	j.stats.Running.Clear()
-	if e.Reason == telemetry.AbortTerminal {
-		j.log.Info("checkpoint given up with the job", zap.Int64("checkpoint", int64(e.ID)))
-	} else {
+	switch f := j.cfg.Listener.CheckpointAborted; {
+	case f != nil:
+		f(e.ID, e.Err)
+	case e.Reason != telemetry.AbortTerminal:
 		j.log.Warn("checkpoint aborted", zap.Int64("checkpoint", int64(e.ID)), zap.Stringer("reason", e.Reason), zap.Error(e.Err))
 	}
 	for _, r := range j.regions {
@@ -170,9 +171,6 @@ func (j *job) aborted(e checkpoint.Aborted) {
 		j.coord.Abort(e.ID)
 	}
 	j.answerServed(0, fmt.Errorf("%w: checkpoint %d was aborted: %w", ErrSavepoint, e.ID, e.Err))
-	if f := j.cfg.Listener.CheckpointAborted; f != nil {
-		f(e.ID, e.Err)
-	}
 	j.wanted = j.wanted || j.wantedServed // whoever waited still does
 	j.holdUntil = j.cfg.Now().Add(min(j.opts.RetryInitial<<min(j.failures, 20), j.opts.RetryMax))
 	if e.Reason == telemetry.AbortStore {

@@ -80,7 +80,8 @@ type Restore struct {
 	Path string
 }
 
-// Listener is told of a job's life, on the job's own goroutine: do not block and do not call back.
+// Listener is told of a job's life, on the job's own goroutine: do not block and do not call back. What it is told of is not
+// logged as well.
 type Listener struct {
 	// Restored: the job goes on from a checkpoint.
 	Restored func(m *protocol.Manifest)

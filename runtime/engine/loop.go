@@ -196,7 +196,6 @@ func (j *job) end(r Result, err error) {
 	switch {
 	case err != nil:
 		j.step(lifecycle.Fail)
-		j.log.Error("the job failed", zap.Error(err))
 	case r.Outcome == Cancelled:
 		j.step(lifecycle.Cancel)
 	}
@@ -277,9 +276,10 @@ func (j *job) failed(what string, scope telemetry.RestartScope, err error) (at t
 		return never, false
 	}
 	j.stats.Restarts[scope].Inc()
-	j.log.Warn("restarting", zap.String("what", what), zap.Duration("after", delay), zap.Error(err))
 	if f := j.cfg.Listener.Restarting; f != nil {
 		f(what, err, delay)
+	} else {
+		j.log.Warn("restarting", zap.String("what", what), zap.Duration("after", delay), zap.Error(err))
 	}
 	return now.Add(delay), true
 }

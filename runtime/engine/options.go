@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -111,7 +112,15 @@ func Settings(o *Options) []Setting {
 	}
 }
 
-// Validate reports every problem at once; each names option, value and what is allowed.
+// OptionError is a problem with one option.
+type OptionError struct {
+	Name    string // as in [Setting]
+	Problem string // with the value and what is allowed
+}
+
+func (e *OptionError) Error() string { return "runtime." + e.Name + ": " + e.Problem }
+
+// Validate reports every problem at once, each an [OptionError], joined.
 func (o Options) Validate() error {
 	var errs []error
 	for _, s := range Settings(&o) {
@@ -121,7 +130,7 @@ func (o Options) Validate() error {
 	}
 	atMost := func(name string, v time.Duration, limit string, max time.Duration) {
 		if v > max {
-			errs = append(errs, fmt.Errorf("runtime.%s is %s, longer than %s (%s)", name, v, limit, max))
+			errs = append(errs, &OptionError{name, fmt.Sprintf("%s is longer than %s (%s)", v, limit, max)})
 		}
 	}
 	atMost("poll_soft", o.PollSoft, "poll_hard", o.PollHard)
@@ -129,8 +138,8 @@ func (o Options) Validate() error {
 	atMost("retry_initial", o.RetryInitial, "retry_max", o.RetryMax)
 	atMost("restart_initial", o.RestartInitial, "restart_max", o.RestartMax)
 	if o.CommandPayloadBytes > o.MailboxBytes {
-		errs = append(errs, fmt.Errorf("runtime.command_payload_bytes is %d, more than mailbox_bytes (%d): such a command could never be sent",
-			o.CommandPayloadBytes, o.MailboxBytes))
+		errs = append(errs, &OptionError{"command_payload_bytes", fmt.Sprintf("%d is more than mailbox_bytes (%d): such a command could never be sent",
+			o.CommandPayloadBytes, o.MailboxBytes)})
 	}
 	return errors.Join(errs...)
 }
@@ -144,19 +153,19 @@ func (s Setting) validate() error {
 		n = *v
 	case *time.Duration:
 		if int64(*v) < s.Min {
-			return fmt.Errorf("runtime.%s is %s (at least %s)", s.Name, *v, time.Duration(s.Min))
+			return &OptionError{s.Name, fmt.Sprintf("%s is too short (at least %s)", *v, time.Duration(s.Min))}
 		}
 		return nil
 	case *string:
 		if !slices.Contains(s.Allowed, *v) {
-			return fmt.Errorf("runtime.%s is %q (allowed: %v)", s.Name, *v, s.Allowed)
+			return &OptionError{s.Name, fmt.Sprintf("%q is unknown (%s)", *v, strings.Join(s.Allowed, ", "))}
 		}
 		return nil
 	default:
 		return nil
 	}
 	if n < s.Min {
-		return fmt.Errorf("runtime.%s is %d (at least %d)", s.Name, n, s.Min)
+		return &OptionError{s.Name, fmt.Sprintf("%d is too small (at least %d)", n, s.Min)}
 	}
 	return nil
 }

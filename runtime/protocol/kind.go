@@ -192,9 +192,9 @@ func (l Lane) Known() bool { return l == LaneA || l == LaneB }
 func (l Lane) String() string {
 	switch l {
 	case LaneA:
-		return "managed"
+		return "A"
 	case LaneB:
-		return "legacy"
+		return "B"
 	default:
 		return unknown("Lane", uint8(l))
 	}

@@ -196,7 +196,7 @@ func TestValidateConnectors(t *testing.T) {
 		{`sink={file: {}}`, `sink.file: path is missing: Directory to write to`},
 		{`sink.file={path: x}`, `a job has one sink`},
 		{`runtime.poll_records=0`, `runtime.poll_records: "0" is not in the range`},
-		{`runtime.poll_soft=2s`, `runtime.poll_soft: is 2s, longer than poll_hard`},
+		{`runtime.poll_soft=2s`, `runtime.poll_soft: 2s is longer than poll_hard`},
 		{`runtime.lane=c`, `runtime.lane: "c" is not a known lane (auto, a, b`},
 		{`exchange=keyd`, `did you mean "keyed"?`},
 		{`job=a/b`, `job: "a/b" is not a job name`},

@@ -83,7 +83,7 @@ func (b *builder) runtime() option.Group {
 	return g
 }
 
-// limits are the engine's checks, each text beginning with the option's name as [option.Checker.Report] wants it.
+// limits are the engine's checks, each beginning with the option's name as [option.Checker.Report] wants it.
 func (b *builder) limits() error {
 	joined, ok := b.options.Validate().(interface{ Unwrap() []error })
 	if !ok {
@@ -91,8 +91,10 @@ func (b *builder) limits() error {
 	}
 	var all []error
 	for _, err := range joined.Unwrap() {
-		name, rest, _ := strings.Cut(strings.TrimPrefix(err.Error(), "runtime."), " ")
-		all = append(all, errors.New(name+": "+rest))
+		if o, ok := errors.AsType[*engine.OptionError](err); ok {
+			err = errors.New(o.Name + ": " + o.Problem)
+		}
+		all = append(all, err)
 	}
 	return errors.Join(all...)
 }
