@@ -3,6 +3,7 @@ package coordinator
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/penstock-dev/penstock/runtime/protocol"
 	"github.com/penstock-dev/penstock/sdk"
@@ -115,6 +116,9 @@ func (c *enumeratorContext) NoMoreSplits(id sdk.ReaderID) error {
 	t, err := c.registered(id)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(t.queue, func(e *protocol.Envelope) bool { return e.Kind == protocol.NoMoreSplits }) {
+		return nil // it waits already; saying it over and over must not make the queue grow
 	}
 	e, err := c.l.command(t, protocol.NoMoreSplits, protocol.NoMoreSplitsPayload{Generation: c.l.generation + 1})
 	if err != nil {

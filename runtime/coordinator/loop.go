@@ -51,25 +51,30 @@ type Loop struct {
 	enumerator connector.Enumerator
 	targets    map[sdk.ReaderID]*target
 	reconciled bool
+	ended      map[sdk.SplitID]bool // what the restored checkpoint says to have ended
 	generation uint64
 	commands   uint64
 	failure    error
 
-	clock  watchdog.Clock
-	fenced atomic.Bool
-	ctx    context.Context //nolint:containedctx // the run context of the loop, the parent of its calls
-	cancel context.CancelCauseFunc
-	done   chan struct{}
+	clock    watchdog.Clock
+	fenced   atomic.Bool
+	reported atomic.Bool     // the epoch's failure was told
+	ctx      context.Context //nolint:containedctx // the run context of the loop, the parent of its calls
+	cancel   context.CancelCauseFunc
+	done     chan struct{}
 }
 
 // New prepares an epoch.
 func New(cfg Config) *Loop {
 	l := &Loop{
 		cfg: cfg, inbox: newInbox(4*cfg.Parallelism+4*maxKeys, cfg.Now, &cfg.Stats.OldestEvent), tracker: NewTracker(cfg.TrackerSplits, cfg.TrackerBytes),
-		targets: map[sdk.ReaderID]*target{}, done: make(chan struct{}),
+		targets: map[sdk.ReaderID]*target{}, ended: map[sdk.SplitID]bool{}, done: make(chan struct{}),
 	}
 	if cfg.Restored != nil {
 		l.generation = cfg.Restored.Coordinator.Generation
+		for _, s := range evidence(cfg.Restored.Readers) {
+			l.ended[s.ID] = true
+		}
 	}
 	l.scheduler = newScheduler(l)
 	return l
@@ -85,11 +90,13 @@ func (l *Loop) Start(ctx context.Context) {
 func (l *Loop) Epoch() protocol.Epoch { return l.cfg.Epoch }
 
 // Fence makes everything that the epoch does from now on change nothing, and ends it as soon as it returns from the
-// connector. Idempotent.
+// connector. Idempotent; before Start it keeps the enumerator from being made.
 func (l *Loop) Fence() {
 	l.fenced.Store(true)
 	l.inbox.close()
-	l.cancel(sdk.ErrClosed)
+	if l.cancel != nil {
+		l.cancel(sdk.ErrClosed)
+	}
 }
 
 // Done is closed when the loop has left and the enumerator is closed.
@@ -109,7 +116,9 @@ func (l *Loop) run() {
 	defer close(l.done)
 	l.cfg.Watchdog.Add(watched{l})
 	defer l.cfg.Watchdog.Remove(watched{l})
-	l.fail(l.create())
+	if !l.fenced.Load() {
+		l.fail(l.create())
+	}
 	for !l.over() {
 		<-l.inbox.doorbell
 		l.drain()
@@ -117,11 +126,8 @@ func (l *Loop) run() {
 	l.scheduler.close()
 	l.inbox.close()
 	l.cancel(sdk.ErrClosed)
-	if l.failure != nil && !l.fenced.Load() {
-		if p, ok := errors.AsType[*connector.PanicError](l.failure); ok {
-			l.cfg.Logger.Error("enumerator panicked", "where", p.Where, "stack", string(p.Stack))
-		}
-		l.cfg.Reports.Failed(l.cfg.Epoch, l.failure)
+	if l.failure != nil {
+		l.report(l.failure)
 	}
 	if l.enumerator != nil {
 		l.clock.Begin(watchdog.Close, l.cfg.Now())
@@ -130,6 +136,17 @@ func (l *Loop) run() {
 		}
 		l.clock.End()
 	}
+}
+
+// report tells the failure of the epoch, once: a Close that hangs after it is no second one. Loop or watchdog.
+func (l *Loop) report(err error) {
+	if l.fenced.Load() || l.reported.Swap(true) {
+		return
+	}
+	if p, ok := errors.AsType[*connector.PanicError](err); ok {
+		l.cfg.Logger.Error("enumerator panicked", "where", p.Where, "stack", string(p.Stack))
+	}
+	l.cfg.Reports.Failed(l.cfg.Epoch, err)
 }
 
 func (l *Loop) create() error {
@@ -193,10 +210,10 @@ func (l *Loop) tell(what string, f func() error) {
 	}
 }
 
-// timer puts an event into the inbox after a delay. The loop's own timers need no key: they check what they find.
+// timer puts an event into the inbox after a delay, which is short: one that outlives the epoch finds a closed inbox. The
+// loop's own timers need no key: they check what they find.
 func (l *Loop) timer(delay time.Duration, name string, run func() error) {
-	t := time.AfterFunc(delay, func() { l.inbox.put(name, run) })
-	context.AfterFunc(l.ctx, func() { t.Stop() })
+	time.AfterFunc(delay, func() { l.inbox.put(name, run) })
 }
 
 // watched is the loop as the watchdog sees it.
@@ -209,12 +226,8 @@ func (w watched) Wake(time.Duration)                   {}
 // Abandon ends the epoch while its goroutine is still inside the connector. It reports the failure itself, because the loop
 // cannot.
 func (w watched) Abandon(_ watchdog.Call, took time.Duration) {
-	if w.l.fenced.Swap(true) {
-		return
-	}
-	w.l.inbox.close()
-	w.l.cancel(sdk.ErrClosed)
-	w.l.cfg.Reports.Failed(w.l.cfg.Epoch, fmt.Errorf("%w: it runs for %s, the limit is %s", ErrStuck, took.Round(time.Millisecond), w.l.cfg.Cancel))
+	w.l.report(fmt.Errorf("%w: it runs for %s, the limit is %s", ErrStuck, took.Round(time.Millisecond), w.l.cfg.Cancel))
+	w.l.Fence()
 }
 
 var _ reader.Coordinator = (*Port)(nil)

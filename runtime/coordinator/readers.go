@@ -80,11 +80,12 @@ func held(answers ...*reader.Registration) map[sdk.SplitID]bool {
 	return ids
 }
 
-// beyond lists what a reader holds or has finished that no completed checkpoint contains.
-func beyond(a *reader.Registration) []protocol.Split {
+// beyond lists what a reader holds or has finished that no completed checkpoint contains. A reader may not have heard yet that
+// the restored checkpoint completed: what that says to have ended is durable all the same.
+func (l *Loop) beyond(a *reader.Registration) []protocol.Split {
 	var out []protocol.Split
 	for _, h := range slices.Concat(a.Owned, a.Finished) {
-		if !h.Durable {
+		if !h.Durable && !l.ended[h.Split.ID] {
 			out = append(out, h.Split)
 		}
 	}
@@ -118,7 +119,7 @@ func (l *Loop) reconcile() {
 	holds := held(answers...)
 	now := l.cfg.Now()
 	for _, t := range targets {
-		adopted := beyond(t.answer)
+		adopted := l.beyond(t.answer)
 		l.tracker.Adopt(t.id, t.attempt, l.cfg.Epoch, adopted, now)
 		if len(adopted) > 0 {
 			l.cfg.Stats.Reconciliations.Inc()
@@ -184,7 +185,7 @@ func (l *Loop) rejoin(t *target) {
 	if len(back) > 0 {
 		l.cfg.Stats.Reconciliations.Inc()
 	}
-	l.tracker.Adopt(t.id, t.attempt, l.cfg.Epoch, beyond(t.answer), l.cfg.Now())
+	l.tracker.Adopt(t.id, t.attempt, l.cfg.Epoch, l.beyond(t.answer), l.cfg.Now())
 	l.giveBack(back)
 	l.join(t)
 }
@@ -202,6 +203,15 @@ func (l *Loop) join(t *target) {
 	l.countReaders()
 	l.tell("add reader", func() error { return l.enumerator.AddReader(info(t)) })
 	l.flush(t)
+	l.serveRequest(t)
+}
+
+// serveRequest tells the enumerator that t wants a split, once t is known to it.
+func (l *Loop) serveRequest(t *target) {
+	if t.request {
+		t.request = false
+		l.tell("split request", func() error { return l.enumerator.HandleSplitRequest(t.id) })
+	}
 }
 
 func (l *Loop) countReaders() {
@@ -228,12 +238,11 @@ func (l *Loop) readerReport(id sdk.ReaderID, s slot) {
 	if s.mark != nil {
 		l.tracker.Applied(id, s.attempt, *s.mark)
 	}
+	t.request = t.request || s.request
 	if !t.registered {
-		return // both are asked again after registration
+		return // the request is kept; events promise nothing
 	}
-	if s.request {
-		l.tell("split request", func() error { return l.enumerator.HandleSplitRequest(id) })
-	}
+	l.serveRequest(t)
 	for _, e := range s.events {
 		l.tell("reader event", func() error { return l.enumerator.HandleReaderEvent(id, e) })
 	}

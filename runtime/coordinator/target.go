@@ -20,6 +20,7 @@ type target struct {
 
 	answer     *reader.Registration // nil until it registered with this epoch
 	registered bool                 // the enumerator knows of it
+	request    bool                 // it wants a split, and the enumerator was not told
 	open       bool                 // the dispatch gate
 
 	// queue holds commands in order that wait for the gate, for room in the mailbox, or for registration. Assignments in it

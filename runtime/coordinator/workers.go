@@ -21,6 +21,10 @@ func (w *Workers) submit(ctx context.Context, work, dropped func()) {
 		select {
 		case w.places <- struct{}{}:
 			defer func() { <-w.places }()
+			if ctx.Err() != nil { // cancelled while it waited, and both were ready
+				dropped()
+				return
+			}
 			work()
 		case <-ctx.Done():
 			dropped()
