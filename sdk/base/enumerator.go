@@ -68,7 +68,7 @@ func NewEnumerator[S sdk.Split](ctx sdk.EnumeratorContext[S], state *sdk.Version
 		if err != nil {
 			return nil, err
 		}
-		if err := checkIdentity(identity, cfg.Identity); err != nil {
+		if err := checkIdentity(identity, cfg.Identity, cfg.Compatible); err != nil {
 			return nil, err
 		}
 		e.ledger = restored

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/penstock-dev/penstock/sdk"
@@ -17,6 +18,8 @@ type Round struct {
 	First bool
 	// Known reports whether a split needs no start position any more.
 	Known func(sdk.SplitID) bool
+	// Unfinished yields the ids of the known splits that have not ended, ascending: what is expected to exist.
+	Unfinished iter.Seq[sdk.SplitID]
 }
 
 // NeverFail as FailAfter keeps an enumerator trying for ever.
@@ -50,6 +53,9 @@ type EnumeratorConfig[S sdk.Split] struct {
 	// Identity is the configuration that the state depends on: the topics, the stop. It is stored with the state. A
 	// restored state with another identity is refused with [sdk.ErrIncompatibleState].
 	Identity []sdk.Attribute
+	// Compatible is asked of each attribute whose value is not the stored one, by its name, and answers whether the state may be
+	// used all the same: a list of topics that has grown. Snapshots hold the new value from then on. Nil allows no difference.
+	Compatible func(stored, configured sdk.Attribute) bool
 	// FailAfter is how many discoveries in a row may fail before the epoch ends with the last error. Zero means
 	// [DefaultFailAfter] until the first one has been recorded, because until then the job does nothing, and never
 	// after that, because readers go on with what they have. [NeverFail] means never.

@@ -249,6 +249,61 @@ func TestRestoredStateOfAnotherIdentityIsRefused(t *testing.T) {
 	}
 }
 
+func TestAStateOfAnotherIdentityIsTakenWhereCompatibleSaysSo(t *testing.T) {
+	t.Parallel()
+	cfg := EnumeratorConfig[at]{
+		Discover: func(context.Context, Round) ([]at, error) { return nil, nil },
+		Identity: []sdk.Attribute{{Name: "topics", Value: "a"}, {Name: "stop", Value: "latest"}},
+	}
+	e, err := NewEnumerator(newDesk(1), nil, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := e.Snapshot(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	cfg.Compatible = func(stored, configured sdk.Attribute) bool {
+		asked = append(asked, stored.Name+" "+stored.Value+" "+configured.Name+" "+configured.Value)
+		return configured.Name == "topics" && strings.HasPrefix(configured.Value, stored.Value)
+	}
+	cfg.Identity = []sdk.Attribute{{Name: "topics", Value: "a,b"}, {Name: "stop", Value: "latest"}}
+	e, err = NewEnumerator(newDesk(1), &state, cfg)
+	if err != nil || len(asked) != 1 || asked[0] != "topics a topics a,b" {
+		t.Fatalf("error %v, asked %q", err, asked)
+	}
+	grown, err := e.Snapshot(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Identity = []sdk.Attribute{{Name: "topics", Value: "a,b"}, {Name: "stop", Value: "offset"}}
+	for _, s := range []sdk.VersionedBytes{state, grown} {
+		if _, err := NewEnumerator(newDesk(1), &s, cfg); !errors.Is(err, sdk.ErrIncompatibleState) {
+			t.Errorf("another stop: error %v", err)
+		}
+	}
+	asked = nil
+	cfg.Identity = []sdk.Attribute{{Name: "topics", Value: "a"}, {Name: "stop", Value: "latest"}}
+	if _, err := NewEnumerator(newDesk(1), &grown, cfg); !errors.Is(err, sdk.ErrIncompatibleState) || !slices.Equal(asked, []string{"topics a,b topics a"}) {
+		t.Errorf("the snapshot of the larger list: error %v, asked %q", err, asked)
+	}
+}
+
+func TestARoundKnowsWhichSplitsAreExpected(t *testing.T) {
+	t.Parallel()
+	l := newLedger[at](1)
+	if _, _, err := l.discovered([]at{{"a", 0}, {"b", 0}, {"c", 0}}, false); err != nil {
+		t.Fatal(err)
+	}
+	l.ended([]at{{"b", 7}})
+	round := l.round()
+	l.ended([]at{{"c", 7}}) // after the round began
+	if got := slices.Collect(round.Unfinished); !slices.Equal(got, []sdk.SplitID{"a", "c"}) {
+		t.Errorf("unfinished are %q", got)
+	}
+}
+
 func TestStrategyOutOfRangeIsAnError(t *testing.T) {
 	t.Parallel()
 	d := newDesk(2)

@@ -8,14 +8,14 @@ import (
 )
 
 // checkIdentity compares the configuration that a restored state was made for with the present one, and names every
-// attribute that differs.
-func checkIdentity(stored, configured []sdk.Attribute) error {
+// attribute that differs, unless compatible says that its value may. A nil compatible allows nothing.
+func checkIdentity(stored, configured []sdk.Attribute, compatible func(stored, configured sdk.Attribute) bool) error {
 	var differences []string
 	now := valuesByName(configured)
 	for _, a := range stored {
 		if value, ok := now[a.Name]; !ok {
 			differences = append(differences, fmt.Sprintf("%s was %q and is not configured", a.Name, a.Value))
-		} else if value != a.Value {
+		} else if value != a.Value && (compatible == nil || !compatible(a, sdk.Attribute{Name: a.Name, Value: value})) {
 			differences = append(differences, fmt.Sprintf("%s was %q and is configured as %q", a.Name, a.Value, value))
 		}
 	}

@@ -67,10 +67,16 @@ func newLedger[S sdk.Split](parallelism int) *ledger[S] {
 	return &ledger[S]{entries: make(map[sdk.SplitID]*entry[S]), owned: make([]int, parallelism)}
 }
 
-// round is the immutable input of a discovery.
+// round is the immutable input of a discovery. A worker reads it while phases go on changing, so those are copied.
 func (l *ledger[S]) round() Round {
 	known := l.sorted()
-	return Round{First: !l.firstDone, Known: func(id sdk.SplitID) bool {
+	unfinished := make([]sdk.SplitID, 0, len(known))
+	for _, e := range known {
+		if e.phase != finished {
+			unfinished = append(unfinished, e.id)
+		}
+	}
+	return Round{First: !l.firstDone, Unfinished: slices.Values(unfinished), Known: func(id sdk.SplitID) bool {
 		_, ok := slices.BinarySearchFunc(known, id, func(e *entry[S], id sdk.SplitID) int {
 			return strings.Compare(string(e.id), string(id))
 		})

@@ -55,7 +55,7 @@ func TestStateGoldenFiles(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if err := checkIdentity(identity, goldenIdentity); err != nil {
+		if err := checkIdentity(identity, goldenIdentity, nil); err != nil {
 			t.Error(err)
 		}
 		sameLedger(t, restored, l)
