@@ -402,7 +402,7 @@ func TestCallOfAnotherTypeIsAnError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := started(t, 1, nil)
 		r.do(func() {
-			sdk.CallAsync(r.script.ctx, "nil", func(context.Context) (error, error) { return nil, nil }, //nolint:staticcheck // a nil value of an interface type
+			sdk.CallAsync(r.script.ctx, "nil", func(context.Context) (error, error) { return nil, nil },
 				func(v error, err error) { r.note("%v %v", v, err) }, sdk.CallOptions{})
 		})
 		r.want("journal", "<nil> <nil>")

@@ -256,10 +256,10 @@ func (rd *fakeReader) begin(from *protocol.ReaderState) {
 
 // restart lets the reader die and come back from a part of a checkpoint.
 func (rd *fakeReader) restart(from *protocol.ReaderState) {
-	rd.rig.loop.ReaderDown(rd.id, rd.attempt)
+	rd.loop.ReaderDown(rd.id, rd.attempt)
 	rd.begin(from)
-	rd.rig.loop.ReaderUp(rd.id, rd.attempt, rd, &telemetry.Reader{})
-	rd.rig.serve()
+	rd.loop.ReaderUp(rd.id, rd.attempt, rd, &telemetry.Reader{})
+	rd.serve()
 }
 
 // script says how the mailbox answers; nil admits everything.
@@ -358,7 +358,8 @@ func (rd *fakeReader) applyOne(e *protocol.Envelope) {
 		}
 		rd.mu.Unlock()
 		return
-	default:
+	case protocol.NoMoreSplits, protocol.SourceEvent, protocol.CheckpointComplete, protocol.CheckpointAborted, protocol.GracefulClose,
+		protocol.SchemaChangeBegin, protocol.SchemaChangeEnd, protocol.PauseOrResume:
 	}
 	rd.applied.Add(e.Sequence)
 	rd.port.Applied(rd.id, rd.attempt, rd.applied.Watermark(rd.epoch))

@@ -33,9 +33,11 @@ func sender(m *Mailbox, first, step, count protocol.Sequence, accepted *int, wg 
 			}
 			runtime.Gosched() // reserved capacity: this test overloads it on purpose
 			continue
-		default:
+		case protocol.RetryLater:
 			runtime.Gosched()
 			continue
+		case protocol.Duplicate, protocol.StaleTarget, protocol.UnsupportedProtocol, protocol.InvalidPayload:
+			panic("a valid command was answered " + a.Status.String())
 		}
 		seq += step
 		sent++

@@ -62,8 +62,10 @@ func (s scriptedSink) NewWriter(ctx sdk.WriterContext) (sdk.Writer, error) {
 		return writer{s.rig}, nil
 	case committer:
 		return committing{writer{s.rig}}, nil
-	default:
+	case discarder:
 		return discarding{committing{writer{s.rig}}}, nil
+	default:
+		return nil, fmt.Errorf("unknown kind %d", s.kind)
 	}
 }
 
