@@ -1,0 +1,218 @@
+package kafkaserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// errExited marks a node that ended by itself.
+var errExited = errors.New("the node ended by itself")
+
+// exitWithin bounds the wait for the end of a node that was told to end. A broker moves its leaders away first.
+const exitWithin = 30 * time.Second
+
+// node is a broker, a controller or both.
+type node struct {
+	dist       *distribution
+	id         int
+	roles      string
+	dir        string
+	properties string
+	logPath    string
+	ports      map[Listener]int
+
+	mu struct {
+		sync.Mutex
+		proc *process // nil before the first start
+	}
+}
+
+func newNode(dist *distribution, dir string, id int) *node {
+	name := fmt.Sprintf("node-%d", id)
+	return &node{
+		dist: dist, id: id, dir: filepath.Join(dir, name), ports: make(map[Listener]int),
+		properties: filepath.Join(dir, name+".properties"), logPath: filepath.Join(dir, name+".log"),
+	}
+}
+
+// prepare writes what the node needs to start for the first time.
+func (n *node) prepare(cluster, voters string, common map[string]string) error {
+	_, controller := n.ports[controllerListener]
+	if err := n.dist.format(n.dir, cluster, n.id, controller); err != nil {
+		return err
+	}
+	p := maps.Clone(common)
+	var listeners, advertised []string
+	protocols := []string{string(controllerListener) + ":" + controllerListener.protocol()}
+	for _, l := range slices.Sorted(maps.Keys(n.ports)) {
+		at := string(l) + "://" + address(n.ports[l])
+		listeners = append(listeners, at)
+		if l != controllerListener {
+			advertised = append(advertised, at)
+			protocols = append(protocols, string(l)+":"+l.protocol())
+		}
+	}
+	p["process.roles"] = n.roles
+	p["node.id"] = strconv.Itoa(n.id)
+	p["controller.quorum.voters"] = voters
+	p["controller.listener.names"] = string(controllerListener)
+	p["listener.security.protocol.map"] = strings.Join(protocols, ",")
+	p["listeners"] = strings.Join(listeners, ",")
+	p["log.dirs"] = n.dir
+	if len(advertised) > 0 {
+		p["advertised.listeners"] = strings.Join(advertised, ",")
+		p["inter.broker.listener.name"] = string(Plaintext)
+	}
+	return writeProperties(n.properties, p)
+}
+
+// start runs the node. It must not run.
+func (n *node) start() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.proc != nil && n.mu.proc.running() {
+		return fmt.Errorf("kafkaserver: node %d is running: kill or terminate it first", n.id)
+	}
+	proc, err := spawn(n.logPath, filepath.Dir(n.dir), n.dist.java, "-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+		"-Djava.awt.headless=true", "-cp", classPath(n.dist.dir), "kafka.Kafka", n.properties)
+	if err != nil {
+		return err
+	}
+	n.mu.proc = proc
+	return nil
+}
+
+// signal sends a signal to a running node.
+func (n *node) signal(s syscall.Signal) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.proc == nil {
+		return nil
+	}
+	return n.mu.proc.signal(s)
+}
+
+// end sends a signal that ends the node and waits for it. A node that does not end in time is killed.
+func (n *node) end(s syscall.Signal) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.proc == nil {
+		return nil
+	}
+	if err := n.mu.proc.signal(s); err != nil {
+		return err
+	}
+	limit := time.NewTimer(exitWithin)
+	defer limit.Stop()
+	select {
+	case <-n.mu.proc.exited:
+		return nil
+	case <-limit.C:
+	}
+	if err := n.mu.proc.signal(sigKill); err != nil {
+		return err
+	}
+	<-n.mu.proc.exited
+	return n.problem(fmt.Errorf("it did not end within %s and was killed", exitWithin))
+}
+
+// exited reports a node that is not running, with the end of its log.
+func (n *node) exited() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.proc == nil || n.mu.proc.running() {
+		return nil
+	}
+	return n.problem(errors.Join(errExited, n.mu.proc.err))
+}
+
+func (n *node) problem(err error) error {
+	return &NodeError{Node: n.id, LogPath: n.logPath, LogTail: tail(n.logPath, 20), Err: err}
+}
+
+func (s *Server) node(id int) (*node, error) {
+	if n := s.nodes[id]; n != nil {
+		return n, nil
+	}
+	if !s.Owned() {
+		return nil, &UnavailableError{Reason: "the server was not started by this process: nodes of " + strings.Join(s.external, ", ") + " are left alone"}
+	}
+	return nil, fmt.Errorf("kafkaserver: there is no node %d: nodes are %v", id, slices.Sorted(maps.Keys(s.nodes)))
+}
+
+// Kill9 ends a node at once, as a crash does, and returns when it is gone.
+func (s *Server) Kill9(id int) error {
+	n, err := s.node(id)
+	if err != nil {
+		return err
+	}
+	return n.end(sigKill)
+}
+
+// Terminate asks a node to end, which moves its leaders to others first, and returns when it is gone.
+func (s *Server) Terminate(id int) error {
+	n, err := s.node(id)
+	if err != nil {
+		return err
+	}
+	return n.end(sigTerm)
+}
+
+// Stop freezes a node: its connections stay open and nothing answers. Cont ends that, and Kill9 works on a frozen node too.
+func (s *Server) Stop(id int) error {
+	n, err := s.node(id)
+	if err != nil {
+		return err
+	}
+	return n.signal(sigStop)
+}
+
+// Cont lets a frozen node go on.
+func (s *Server) Cont(id int) error {
+	n, err := s.node(id)
+	if err != nil {
+		return err
+	}
+	return n.signal(sigCont)
+}
+
+// Restart starts a node that has ended, with its data and its ports, and returns without waiting for it: see [Server.WaitReady].
+func (s *Server) Restart(id int) error {
+	n, err := s.node(id)
+	if err != nil {
+		return err
+	}
+	return n.start()
+}
+
+// WaitReady returns when every broker is registered with the controller and serves.
+func (s *Server) WaitReady(ctx context.Context) error {
+	return s.await(ctx, func(c clusterView) bool { return len(c.brokers) >= max(len(s.Brokers()), 1) })
+}
+
+// tail returns the last lines of a file, as far as it can be read.
+func tail(path string, lines int) string {
+	const most = 64 << 10
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = f.Close() }()
+	if size, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, _ = f.Seek(max(size-most, 0), io.SeekStart)
+	}
+	data, _ := io.ReadAll(io.LimitReader(f, most))
+	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	return strings.Join(all[max(len(all)-lines, 0):], "\n")
+}

@@ -1,0 +1,15 @@
+// Package servers holds the pinned descriptions of the real servers that tests start: what to download, and what every
+// downloaded file must be.
+package servers
+
+import _ "embed"
+
+// KafkaPOM is a Maven project whose runtime dependencies are an Apache Kafka broker.
+//
+//go:embed kafka/pom.xml
+var KafkaPOM []byte
+
+// KafkaSums are the SHA-256 sums of these dependencies, in the format of sha256sum.
+//
+//go:embed kafka/jars.sha256
+var KafkaSums string
