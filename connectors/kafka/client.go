@@ -2,9 +2,12 @@ package kafka
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/penstock-dev/penstock/sdk"
 )
 
 const (
@@ -19,8 +22,12 @@ const (
 	discoveryRetries = 3
 )
 
-func (s *Source) commonOptions() []kgo.Opt {
-	return []kgo.Opt{
+func (s *Source) commonOptions() ([]kgo.Opt, error) {
+	access, err := accessOptions(s.TLS, s.SASL)
+	if err != nil {
+		return nil, err
+	}
+	return append(access,
 		kgo.SeedBrokers(s.Brokers...),
 		kgo.ClientID(s.ClientID),
 		kgo.DialTimeout(s.DialTimeout),
@@ -28,22 +35,33 @@ func (s *Source) commonOptions() []kgo.Opt {
 		kgo.RetryBackoffFn(func(int) time.Duration { return retryPause }),
 		kgo.BrokerMaxReadBytes(int32(s.BrokerMaxReadBytes)),
 		kgo.MaxDecompressBatchBytes(s.MaxDecompressBatchBytes),
+		kgo.ConnIdleTimeout(s.IdleTimeout),
 		kgo.DisableClientMetrics(),
-	}
+	), nil
 }
 
-// askingClient makes a client for a few requests, each tried again that many times. The caller closes it.
+// askingClient makes a client for a few requests, each tried again that many times. The caller closes it. An error is
+// one of the configuration.
 func (s *Source) askingClient(retries int) (*kgo.Client, error) {
-	options := append(s.commonOptions(), kgo.RequestRetries(retries))
-	return kgo.NewClient(append(options, s.Client...)...)
+	options, err := s.commonOptions()
+	if err != nil {
+		return nil, sdk.Fatal(fmt.Errorf("kafka: %w", err))
+	}
+	options = append(options, kgo.RequestRetries(retries))
+	return newClient(append(options, s.Client...))
 }
 
-// fetchClient makes the client of a reader, which consumes nothing yet. The caller closes it.
+// fetchClient makes the client of a reader, which consumes nothing yet. The caller closes it. An error is one of the configuration.
 //
 // NoResetOffset: an offset that the log does not hold is an error here, never a silent jump. Control records are kept
 // because the marker that ends a transaction may be the last offset before a stop.
 func (s *Source) fetchClient(log kgo.Logger, hooks kgo.Hook) (*kgo.Client, error) {
-	options := append(s.commonOptions(),
+	options, err := s.commonOptions()
+	if err != nil {
+		return nil, sdk.Fatal(fmt.Errorf("kafka: %w", err))
+	}
+	options = append(options,
+		kgo.Rack(s.Rack),
 		kgo.ConsumeStartOffset(kgo.NoResetOffset()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchIsolationLevel(s.Isolation.fetchLevel()),
@@ -55,7 +73,15 @@ func (s *Source) fetchClient(log kgo.Logger, hooks kgo.Hook) (*kgo.Client, error
 		kgo.WithLogger(log),
 		kgo.WithHooks(hooks),
 	)
-	return kgo.NewClient(append(options, s.Client...)...)
+	return newClient(append(options, s.Client...))
+}
+
+func newClient(options []kgo.Opt) (*kgo.Client, error) {
+	client, err := kgo.NewClient(options...)
+	if err != nil {
+		return nil, sdk.Fatal(fmt.Errorf("kafka: client options: %w", err))
+	}
+	return client, nil
 }
 
 // sleep waits, or returns the cause of ctx.

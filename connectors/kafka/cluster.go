@@ -12,7 +12,12 @@ import (
 )
 
 // cluster asks a cluster for facts. It uses raw requests: the client's own helpers answer from a cache that is seconds old.
-type cluster struct{ client *kgo.Client }
+type cluster struct {
+	client *kgo.Client
+	login  string // as whom it asks, for errors
+}
+
+func (s *Source) ask(client *kgo.Client) cluster { return cluster{client, loginText(s.SASL)} }
 
 // topic is what metadata says of one.
 type topic struct {
@@ -47,7 +52,7 @@ func (c cluster) topics(ctx context.Context, names []string) (map[string]*topic,
 	}
 	resp, err := req.RequestWith(ctx, c.client)
 	if err != nil {
-		return nil, unreachable(ctx, err)
+		return nil, unreachable(ctx, err, c.login)
 	}
 	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
 		return nil, fmt.Errorf("kafka: metadata: %w", err)
@@ -97,25 +102,7 @@ type listed struct {
 // offsets asks the leaders for an offset of each partition: the end, the start, or the first one at or after a time in
 // milliseconds. The answer is complete, or an error that names partitions without one.
 func (c cluster) offsets(ctx context.Context, places []place, timestamp int64, isolation Isolation) (map[place]listed, error) {
-	if len(places) == 0 {
-		return nil, nil
-	}
-	answers := make(map[place]listed, len(places))
-	failures := make(map[place]error)
-	for _, shard := range c.client.RequestSharded(ctx, listRequest(places, timestamp, isolation)) {
-		if resp, ok := shard.Resp.(*kmsg.ListOffsetsResponse); ok && shard.Err == nil {
-			readListed(resp, answers, failures)
-			continue
-		}
-		if shard.Err == nil {
-			continue // no answer and no error: the partitions are missed below
-		}
-		if req, ok := shard.Req.(*kmsg.ListOffsetsRequest); ok {
-			for p := range requested(req) {
-				failures[p] = unreachable(ctx, shard.Err)
-			}
-		}
-	}
+	answers, failures := c.list(ctx, places, timestamp, isolation)
 	for _, p := range places {
 		if _, ok := answers[p]; ok {
 			continue
@@ -128,6 +115,30 @@ func (c cluster) offsets(ctx context.Context, places []place, timestamp int64, i
 			len(places)-len(answers), len(places), p, err)
 	}
 	return answers, nil
+}
+
+// list is offsets for whoever can use an incomplete answer.
+func (c cluster) list(ctx context.Context, places []place, timestamp int64, isolation Isolation) (answers map[place]listed, failures map[place]error) {
+	answers = make(map[place]listed, len(places))
+	failures = make(map[place]error)
+	if len(places) == 0 {
+		return answers, failures
+	}
+	for _, shard := range c.client.RequestSharded(ctx, listRequest(places, timestamp, isolation)) {
+		if resp, ok := shard.Resp.(*kmsg.ListOffsetsResponse); ok && shard.Err == nil {
+			readListed(resp, answers, failures)
+			continue
+		}
+		if shard.Err == nil {
+			continue // no answer and no error: whoever needs the partitions misses them
+		}
+		if req, ok := shard.Req.(*kmsg.ListOffsetsRequest); ok {
+			for p := range requested(req) {
+				failures[p] = unreachable(ctx, shard.Err, c.login)
+			}
+		}
+	}
+	return answers, failures
 }
 
 func listRequest(places []place, timestamp int64, isolation Isolation) *kmsg.ListOffsetsRequest {

@@ -20,6 +20,7 @@ const (
 	DefaultDiscoveryInterval       = 30 * time.Second
 	DefaultClientID                = "penstock"
 	DefaultDialTimeout             = 5 * time.Second
+	DefaultIdleTimeout             = 30 * time.Second
 	DefaultFetchMaxWait            = 250 * time.Millisecond
 	DefaultFetchMaxPartitionBytes  = 256 << 10
 	DefaultFetchMaxBytes           = 16 << 20
@@ -52,14 +53,38 @@ type Source struct {
 	// Isolation defaults to [ReadCommitted]. It must not change while there is saved state.
 	Isolation Isolation
 
+	// CommitGroup is the consumer group to which the positions of completed checkpoints are committed, for tools that show the lag of
+	// groups; empty commits nothing. It must be a group of its own without members. Its offsets are never read, unless Start says so.
+	CommitGroup string
+
+	// OnLost is what happens when the log does not hold the position any more: its records were deleted (retention), or the
+	// log was truncated (unclean leader election). [Fail], [ContinueEarliest] or [ContinueLatest].
+	OnLost Policy
+	// OnRecreated is what happens when a topic was deleted and created anew under its name: [Fail], or [ContinueEarliest] to read the
+	// new one from its start. A split with a stop always fails: its stop is an offset of the old topic.
+	OnRecreated Policy
+	// OnDeleted is what happens when the cluster lists a topic or partition no more, for longer than 5 seconds: [Fail], or [Wait]
+	// to keep the position, read the others, and go on when it is back with the same id.
+	OnDeleted Policy
+
 	// DiscoveryInterval is the time between looks for new partitions and topics; default 30 s, [DiscoveryOff] for never.
 	// A bounded job looks once.
 	DiscoveryInterval time.Duration
 
+	// TLS makes connections encrypted; nil is plain text.
+	TLS *TLS
+	// SASL is the login; nil is none.
+	SASL *SASL
 	// ClientID is what brokers see in logs, metrics and quotas; default "penstock".
 	ClientID string
+	// Rack is where this process runs, as the brokers' broker.rack names it: brokers that are set up for it then send records from a
+	// replica in the same rack. Empty reads from leaders.
+	Rack string
 	// DialTimeout bounds one attempt to connect; default 5 s.
 	DialTimeout time.Duration
+	// IdleTimeout is when a connection that is not used is closed; default 30 s, less than load balancers and brokers take, so
+	// that no request is sent into a connection which the other side has forgotten.
+	IdleTimeout time.Duration
 	// RecordsPerSecond limits each reader; 0 is no limit.
 	RecordsPerSecond float64
 
@@ -67,7 +92,7 @@ type Source struct {
 	// long an added partition waits behind a running fetch.
 	FetchMaxWait time.Duration
 	// FetchMaxPartitionBytes bounds what one fetch brings of one partition, as stored: compressed records multiply in
-	// memory; default 512 KiB. A larger batch is still read.
+	// memory; default 256 KiB. A larger batch is still read.
 	FetchMaxPartitionBytes int
 	// FetchMaxBytes bounds one fetch from one broker; default 16 MiB.
 	FetchMaxBytes int
@@ -76,7 +101,7 @@ type Source struct {
 	// BrokerMaxReadBytes bounds any response; default 64 MiB. It must exceed FetchMaxBytes and the largest batch.
 	BrokerMaxReadBytes int
 
-	// Client adds options to the franz-go clients of this source, after its own: TLS, SASL, a dialer. Options that change what is
+	// Client adds options to the franz-go clients of this source, after its own: a dialer, a mechanism that [SASL] lacks. Options that change what is
 	// consumed or how errors surface break what this package promises.
 	Client []kgo.Opt
 }
@@ -108,6 +133,10 @@ func (s *Source) Validate() error {
 	if d.RecordsPerSecond < 0 || math.IsNaN(d.RecordsPerSecond) || math.IsInf(d.RecordsPerSecond, 0) {
 		problems = append(problems, fmt.Errorf("records_per_second: %v: a number of at least 0; 0 is no limit", d.RecordsPerSecond))
 	}
+	problems = append(problems, validatePolicy("on_lost", d.OnLost, Fail, ContinueEarliest, ContinueLatest)...)
+	problems = append(problems, validatePolicy("on_recreated", d.OnRecreated, Fail, ContinueEarliest)...)
+	problems = append(problems, validatePolicy("on_deleted", d.OnDeleted, Fail, Wait)...)
+	problems = append(problems, validateAccess(d.TLS, d.SASL)...)
 	if err := errors.Join(append(problems, d.validateFetch()...)...); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
@@ -144,6 +173,9 @@ func (s *Source) validateFetch() (problems []error) {
 	if s.DialTimeout < 10*time.Millisecond || s.DialTimeout > 5*time.Minute {
 		problems = append(problems, fmt.Errorf("dial_timeout: %s: from 10ms to 5m", s.DialTimeout))
 	}
+	if s.IdleTimeout < time.Second || s.IdleTimeout > time.Hour {
+		problems = append(problems, fmt.Errorf("idle_timeout: %s: from 1s to 1h", s.IdleTimeout))
+	}
 	if s.FetchMaxWait < 10*time.Millisecond || s.FetchMaxWait > 30*time.Second {
 		problems = append(problems, fmt.Errorf("fetch_max_wait: %s: from 10ms to 30s", s.FetchMaxWait))
 	}
@@ -160,9 +192,13 @@ func (s *Source) withDefaults() Source {
 	if d.Start.IsZero() {
 		d.Start = Earliest()
 	}
+	orDefault(&d.OnLost, Fail)
+	orDefault(&d.OnRecreated, Fail)
+	orDefault(&d.OnDeleted, Fail)
 	orDefault(&d.DiscoveryInterval, DefaultDiscoveryInterval)
 	orDefault(&d.ClientID, DefaultClientID)
 	orDefault(&d.DialTimeout, DefaultDialTimeout)
+	orDefault(&d.IdleTimeout, DefaultIdleTimeout)
 	orDefault(&d.FetchMaxWait, DefaultFetchMaxWait)
 	orDefault(&d.FetchMaxPartitionBytes, DefaultFetchMaxPartitionBytes)
 	orDefault(&d.FetchMaxBytes, DefaultFetchMaxBytes)

@@ -62,10 +62,10 @@ type discovery struct {
 func (d *discovery) round(ctx context.Context, round base.Round) ([]Split, error) {
 	client, err := d.source.askingClient(discoveryRetries)
 	if err != nil {
-		return nil, sdk.Fatal(fmt.Errorf("kafka: client options: %w", err))
+		return nil, err
 	}
 	defer client.Close()
-	cluster := cluster{client}
+	cluster := d.source.ask(client)
 	topics, err := d.topics(ctx, cluster, round.First)
 	if err != nil {
 		return nil, err

@@ -1,14 +1,8 @@
 package kafka
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -27,6 +21,10 @@ var (
 	ErrTopicReplaced = errors.New("kafka: the topic was created anew under its name")
 	// ErrOffsetOutOfRange marks an offset that the log does not hold.
 	ErrOffsetOutOfRange = errors.New("kafka: the offset is not in the log")
+	// ErrNotCommitted marks a consumer group without an offset where one is needed.
+	ErrNotCommitted = errors.New("kafka: no committed offset")
+	// ErrGroup marks an error of a consumer group: it may not be looked at or committed to.
+	ErrGroup = errors.New("kafka: the consumer group refuses")
 	// ErrTruncated marks a log that lost records which had been read.
 	ErrTruncated = errors.New("kafka: the log was truncated")
 )
@@ -53,62 +51,16 @@ func (e *PartitionError) Error() string {
 // Unwrap returns the cause.
 func (e *PartitionError) Unwrap() error { return e.Err }
 
-// connectionError is an error of the way to the cluster, with what to do about it.
-type connectionError struct {
-	sentinel error
-	reason   error
-	remedy   string
+// OptionError says that what an option names cannot be used. It is a problem of this side; no network is involved.
+type OptionError struct {
+	Option string // as it is named in a job file: "tls.ca_file"
+	Err    error
 }
 
-func (e *connectionError) Error() string {
-	return fmt.Sprintf("%v: %v: %s", e.sentinel, e.reason, e.remedy)
-}
+func (e *OptionError) Error() string { return fmt.Sprintf("%s: %v", e.Option, e.Err) }
 
-func (e *connectionError) Unwrap() []error { return []error{e.sentinel, e.reason} }
-
-// unreachable explains an error of a request that got no answer. The end of ctx stays what it is, unless that was its time limit.
-func unreachable(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
-		return cause
-	}
-	if isLogin(err) {
-		return &connectionError{ErrLogin, err, "check mechanism, user and password"}
-	}
-	return &connectionError{ErrUnreachable, err, connectionRemedy(err)}
-}
-
-func isLogin(err error) bool {
-	return errors.Is(err, kerr.SaslAuthenticationFailed) || errors.Is(err, kerr.UnsupportedSaslMechanism) || errors.Is(err, kerr.IllegalSaslState)
-}
-
-func connectionRemedy(err error) string {
-	var (
-		dns       *net.DNSError
-		authority x509.UnknownAuthorityError
-		hostname  x509.HostnameError
-		alert     tls.AlertError
-		record    tls.RecordHeaderError
-		firstRead *kgo.ErrFirstReadEOF
-	)
-	switch {
-	case errors.As(err, &dns):
-		return fmt.Sprintf("host %q is not known here: correct brokers, or the listeners that the brokers advertise", dns.Name)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nobody listens there: is the broker running, and is the port right?"
-	case errors.As(err, &authority):
-		return "the broker's certificate is signed by an authority that is not trusted here: give its CA certificate"
-	case errors.As(err, &hostname):
-		return "the broker's certificate is for another name: connect by that name, or set the server name"
-	case errors.As(err, &alert), errors.As(err, &record):
-		return "the TLS handshake failed: does the broker want a client certificate, and is this its TLS port?"
-	case errors.As(err, &firstRead):
-		return "the broker closed the connection at once: it expects TLS, or a login (SASL), that this client does not use, or the other way round"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return "no answer in time: is the address right, does a firewall drop packets, does the broker hang, does only one side use TLS?"
-	default:
-		return "check brokers, and whether that port expects TLS or a login (SASL)"
-	}
-}
+// Unwrap returns the cause.
+func (e *OptionError) Unwrap() error { return e.Err }
 
 // transient reports an error that goes away by itself, so that a running reader waits rather than fails.
 func transient(err error) bool {
@@ -122,15 +74,14 @@ func transient(err error) bool {
 func outOfRange(s Split, start, end int64, cause error) error {
 	problem := "the log does not hold that offset"
 	switch {
-	case start < 0 || end < 0:
-	case s.Offset < start:
+	case start >= 0 && s.Offset < start:
 		problem = fmt.Sprintf("the log begins at %d: records %d to %d were deleted, by retention or on request", start, s.Offset, start-1)
-	default:
+	case end >= 0 && s.Offset > end:
 		problem = fmt.Sprintf("the log ends at %d, before that offset: it was truncated or is another log", end)
 	}
 	return sdk.Fatal(&PartitionError{
 		Topic: s.Topic, Partition: s.Partition, Offset: s.Offset, Problem: problem,
-		Remedy: "start the job without its saved state (--restore none) to read from the configured start; longer retention prevents it",
+		Remedy: "set on_lost to earliest or latest to go on without them, or start the job without its saved state (--restore none); longer retention prevents it",
 		Err:    errors.Join(ErrOffsetOutOfRange, cause),
 	})
 }
@@ -139,7 +90,7 @@ func truncated(s Split, loss *kgo.ErrDataLoss) error {
 	return sdk.Fatal(&PartitionError{
 		Topic: s.Topic, Partition: s.Partition, Offset: loss.ConsumedTo,
 		Problem: fmt.Sprintf("records %d to %d, read before, are no longer in the log: an out-of-date replica became leader (unclean election)", loss.ResetTo, loss.ConsumedTo-1),
-		Remedy:  "decide what to do with what was already written of them, then start the job without its saved state (--restore none)",
+		Remedy:  "decide what to do with what was already written of them, then set on_lost to earliest or latest to go on, or start the job without its saved state (--restore none)",
 		Err:     errors.Join(ErrTruncated, loss),
 	})
 }
@@ -148,7 +99,7 @@ func replaced(s Split, now [16]byte) error {
 	return sdk.Fatal(&PartitionError{
 		Topic: s.Topic, Partition: s.Partition, Offset: s.Offset,
 		Problem: fmt.Sprintf("the topic was deleted and created anew: its id was %s and is %s", topicIDText(s.TopicID), topicIDText(now)),
-		Remedy:  "start the job without its saved state (--restore none) to read the new topic",
+		Remedy:  "set on_recreated to earliest to read the new topic from its start, or start the job without its saved state (--restore none)",
 		Err:     ErrTopicReplaced,
 	})
 }
@@ -157,7 +108,7 @@ func topicMissing(s Split, cause error) error {
 	return &PartitionError{
 		Topic: s.Topic, Partition: s.Partition, Offset: s.Offset,
 		Problem: "the cluster has no such topic or partition (any more)",
-		Remedy:  "create it again, or start a job without it",
+		Remedy:  "set on_deleted to wait to keep its position and read the others, or start a job without it",
 		Err:     errors.Join(ErrTopicMissing, cause),
 	}
 }

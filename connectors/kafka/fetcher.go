@@ -25,31 +25,41 @@ type fetcher struct {
 	parts  map[place]*partition
 	ids    map[sdk.SplitID]place
 	parked map[place]bool // finished, but still in the client; see park
-	// starting waits for what is checked before the first fetch; since is when that began to fail.
-	starting []*partition
-	since    time.Time
-	// finished waits to be told with the next fetch.
+	// starting waits to be checked and handed to the client, not before nextCheck.
+	starting  []*partition
+	nextCheck time.Time
+	// moves and finished wait to be told with the next fetch.
+	moves    []base.Chunk[*kgo.Record]
 	finished []sdk.SplitID
+	moved    moves
 }
 
 // partition is a split on the fetcher's side.
 type partition struct {
-	Split  // as it was added, but for Offset, which is the next one to hand over
-	id     sdk.SplitID
-	paused bool
+	Split   // the next record to hand over
+	id      sdk.SplitID
+	paused  bool
+	waiting bool // in starting, and not in the client
+
+	missingSince time.Time        // since when the cluster does not list it, zero while it does
+	doubt        doubt            // why it is not read on before it was looked at
+	loss         *kgo.ErrDataLoss // what came with a divergence
+	newID        [16]byte         // of a topic created anew that is to be read, until its start is known
+	strikes      int              // refusals since the last record
 }
 
 var _ base.SplitReader[*kgo.Record, Split] = (*fetcher)(nil)
 
 func newFetcher(source Source, ctx sdk.ReaderContext, lag *lag) (*fetcher, error) {
 	log := newLimitedLog(ctx.Logger())
-	client, err := source.fetchClient(clientLog{log}, newHealth(ctx.Metrics()))
+	client, err := source.fetchClient(clientLog{log}, newHealth(ctx.Metrics(), log, loginText(source.SASL)))
 	if err != nil {
-		return nil, sdk.Fatal(fmt.Errorf("kafka: client options: %w", err))
+		return nil, err
 	}
 	return &fetcher{
-		source: source, client: client, cluster: cluster{client}, lag: lag, log: log,
+		source: source, client: client, cluster: source.ask(client), lag: lag, log: log,
 		parts: make(map[place]*partition), ids: make(map[sdk.SplitID]place), parked: make(map[place]bool),
+		moved: newMoves(ctx.Metrics(), ctx.Logger()),
 	}, nil
 }
 
@@ -65,7 +75,8 @@ func (f *fetcher) HandleSplits(change base.Change[Split]) error {
 	for _, s := range change.Added {
 		p := &partition{Split: s, id: s.SplitID()}
 		f.parts[s.place()], f.ids[p.id] = p, s.place()
-		f.starting = append(f.starting, p)
+		f.await(p)
+		f.nextCheck = time.Time{}
 		f.lag.track(s)
 	}
 	f.pause(change.Paused, true)
@@ -84,12 +95,13 @@ func (f *fetcher) remove(ids []sdk.SplitID) {
 		delete(f.parts, at)
 		delete(f.ids, id)
 		f.lag.forget(id)
-		if i := slices.Index(f.starting, p); i >= 0 {
-			f.starting = slices.Delete(f.starting, i, i+1)
-			continue
+		if !p.waiting {
+			gone.add(at)
 		}
-		gone.add(at)
+		p.waiting = false
+		f.moves = slices.DeleteFunc(f.moves, func(c base.Chunk[*kgo.Record]) bool { return c.Split == id })
 	}
+	f.starting = slices.DeleteFunc(f.starting, func(p *partition) bool { return !p.waiting })
 	if len(gone) > 0 {
 		f.client.RemoveConsumePartitions(gone)
 	}
@@ -104,7 +116,7 @@ func (f *fetcher) pause(ids []sdk.SplitID, paused bool) {
 		}
 		p := f.parts[at]
 		p.paused = paused
-		if !slices.Contains(f.starting, p) {
+		if !p.waiting {
 			changed.add(at)
 		}
 	}
@@ -122,9 +134,9 @@ func (f *fetcher) Fetch(ctx context.Context) (base.Fetched[*kgo.Record], error) 
 	var out base.Fetched[*kgo.Record]
 	for {
 		if err := f.start(ctx); err != nil {
-			return out, err
+			return f.tell(out), err
 		}
-		if out.Finished, f.finished = f.finished, nil; len(out.Finished) > 0 {
+		if out = f.tell(out); len(out.Chunks) > 0 || len(out.Finished) > 0 {
 			return out, nil
 		}
 		fetches, err := f.poll(ctx)
@@ -137,24 +149,33 @@ func (f *fetcher) Fetch(ctx context.Context) (base.Fetched[*kgo.Record], error) 
 			}
 			continue
 		}
-		if err := f.firstError(ctx, fetches); err != nil {
+		if err := f.inspect(fetches); err != nil {
 			return out, err
 		}
 		out.Chunks = f.take(fetches)
-		out.Finished, f.finished = f.finished, nil
-		if len(out.Chunks) > 0 || len(out.Finished) > 0 {
+		f.setAside()
+		if out = f.tell(out); len(out.Chunks) > 0 || len(out.Finished) > 0 {
 			return out, nil
 		}
 	}
 }
 
-// poll waits for records. It returns nothing at all when a partition waits for its stop and the brokers stayed silent for two
-// fetches: the stop may then lie behind markers or gaps that the client never shows.
+// tell adds what waits to be told.
+func (f *fetcher) tell(out base.Fetched[*kgo.Record]) base.Fetched[*kgo.Record] {
+	out.Chunks = append(out.Chunks, f.moves...)
+	out.Finished = append(out.Finished, f.finished...)
+	f.moves, f.finished = nil, nil
+	return out
+}
+
+// poll waits for records. It returns nothing at all when there is something else to do: partitions are to be looked at, or the
+// brokers stayed silent for two fetches about one that waits for its stop, which may lie behind markers or gaps that the
+// client never shows.
 func (f *fetcher) poll(ctx context.Context) (kgo.Fetches, error) {
 	waiting := ctx
-	if f.awaitsStop() {
+	if until, ok := f.pollUntil(); ok {
 		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeout(ctx, 2*f.source.FetchMaxWait)
+		waiting, cancel = context.WithDeadline(ctx, until)
 		defer cancel()
 	}
 	fetches := f.client.PollFetches(waiting)
@@ -173,19 +194,31 @@ func (f *fetcher) poll(ctx context.Context) (kgo.Fetches, error) {
 	}
 }
 
-// take turns fetched records into chunks, one a partition, cut at the stop.
+func (f *fetcher) pollUntil() (until time.Time, ok bool) {
+	if f.awaitsStop() {
+		until, ok = time.Now().Add(2*f.source.FetchMaxWait), true
+	}
+	if len(f.starting) > 0 && (!ok || f.nextCheck.Before(until)) {
+		until, ok = f.nextCheck, true
+	}
+	return until, ok
+}
+
+// take turns fetched records into chunks, one a partition, cut at the stop. Records of a log that was written anew are left: they do
+// not follow those that were read.
 func (f *fetcher) take(fetches kgo.Fetches) []base.Chunk[*kgo.Record] {
 	var chunks []base.Chunk[*kgo.Record]
 	done := make(topicPartitions)
 	fetches.EachPartition(func(got kgo.FetchTopicPartition) {
 		p := f.parts[place{got.Topic, got.Partition}]
-		if p == nil {
+		if p == nil || p.waiting || p.doubt == divergent {
 			return
 		}
 		f.lag.learn(p.id, f.end(p, got.FetchPartition))
 		records, reached := p.cut(got.Records)
 		if len(records) > 0 {
-			p.Offset = records[len(records)-1].Offset + 1
+			last := records[len(records)-1]
+			p.Offset, p.Epoch, p.strikes = last.Offset+1, last.LeaderEpoch, 0
 			chunks = append(chunks, base.Chunk[*kgo.Record]{Split: p.id, Elements: records, Bytes: payloadBytes(records, fetchSamples)})
 		}
 		if reached || p.ended() {

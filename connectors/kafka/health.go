@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 
@@ -13,16 +14,27 @@ import (
 	"github.com/penstock-dev/penstock/sdk"
 )
 
-// health makes trouble with brokers visible, which the client keeps to itself while it retries. Its methods are called
-// by the client's goroutines.
+// health makes trouble with brokers visible, which the client keeps to itself while it retries for ever: each broker that cannot be
+// used has a named state, which is logged when it changes and counted in gauges. Its methods are called by the client's goroutines.
 type health struct {
+	log   limitedLog
+	login string
+
 	errors    sdk.Counter
 	throttled sdk.Counter
 	down      sdk.Gauge
+	refusing  sdk.Gauge
+	handshake sdk.Gauge
 
 	mu sync.Mutex
-	// unreachable are the brokers whose last attempt failed, and when; at most one entry a broker and seed.
-	unreachable map[int32]time.Time
+	// states are the brokers whose last attempt failed; at most one entry a broker and seed.
+	states map[int32]brokerState
+}
+
+// brokerState is why a broker could not be used, and when that was seen last.
+type brokerState struct {
+	trouble Trouble
+	at      time.Time
 }
 
 // forgetAfter is when a broker that is not tried any more stops counting as unreachable: it may have left the cluster. One that
@@ -35,44 +47,100 @@ var (
 	_ kgo.HookBrokerThrottle = (*health)(nil)
 )
 
-func newHealth(m sdk.Metrics) *health {
+func newHealth(m sdk.Metrics, log limitedLog, login string) *health {
 	return &health{
-		errors:      m.Counter("broker_errors", "1", "Failed connections to brokers and requests that broke off."),
-		throttled:   m.Counter("broker_throttled_milliseconds", "ms", "Time that brokers made this reader wait because of a quota."),
-		down:        m.Gauge("brokers_unreachable", "brokers", "Brokers whose last connection or request failed, within the last minute."),
-		unreachable: make(map[int32]time.Time),
+		log: log, login: login,
+		errors:    m.Counter("broker_errors", "1", "Failed connections to brokers and requests that broke off."),
+		throttled: m.Counter("broker_throttled_milliseconds", "ms", "Time that brokers made this reader wait because of a quota."),
+		down:      m.Gauge("brokers_unreachable", "brokers", "Brokers whose last connection or request failed, within the last minute."),
+		refusing:  m.Gauge("brokers_refusing_login", "brokers", "Those of them that refuse the login."),
+		handshake: m.Gauge("brokers_failing_tls", "brokers", "Those of them with which no TLS connection can be made."),
+		states:    make(map[int32]brokerState),
 	}
 }
 
-// OnBrokerConnect implements [kgo.HookBrokerConnect].
+// OnBrokerConnect implements [kgo.HookBrokerConnect]. The error covers the login too.
 func (h *health) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
-	h.result(meta.NodeID, err)
+	h.result(meta, err)
 }
 
-// OnBrokerE2E implements [kgo.HookBrokerE2E].
-func (h *health) OnBrokerE2E(meta kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
-	h.result(meta.NodeID, e2e.Err())
+// OnBrokerE2E implements [kgo.HookBrokerE2E]. The requests of a login work as requests, whatever the broker answers: what
+// becomes of it is told with the connection.
+func (h *health) OnBrokerE2E(meta kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2E) {
+	if err := e2e.Err(); err != nil || key != saslHandshake && key != saslAuthenticate && key != apiVersions {
+		h.result(meta, err)
+	}
 }
+
+// Keys of the requests by which a connection begins.
+const (
+	saslHandshake    = 17
+	apiVersions      = 18
+	saslAuthenticate = 36
+)
 
 // OnBrokerThrottle implements [kgo.HookBrokerThrottle].
 func (h *health) OnBrokerThrottle(_ kgo.BrokerMetadata, interval time.Duration, _ bool) {
 	h.throttled.Add(interval.Milliseconds())
 }
 
-func (h *health) result(broker int32, err error) {
+func (h *health) result(meta kgo.BrokerMetadata, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed) || errors.Is(err, net.ErrClosed) {
 		return // this side gave up: a wakeup, a close
 	}
-	if err != nil {
-		h.errors.Add(1)
+	if err == nil {
+		if h.well(meta.NodeID) {
+			h.log.info("broker can be used again", "broker", meta.NodeID, "address", address(meta))
+		}
+		return
 	}
+	h.errors.Add(1)
+	trouble := troubleOf(err, h.login)
+	if h.ill(meta.NodeID, trouble.Trouble) {
+		h.log.warn("broker cannot be used", "broker", meta.NodeID, "address", address(meta), "state", string(trouble.Trouble), "error", trouble)
+	}
+}
+
+// well takes a success and reports that it ends a trouble.
+func (h *health) well(broker int32) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err != nil {
-		h.unreachable[broker] = time.Now()
-	} else {
-		delete(h.unreachable, broker)
+	if len(h.states) == 0 {
+		return false // the common case: nothing to count
 	}
-	maps.DeleteFunc(h.unreachable, func(_ int32, at time.Time) bool { return time.Since(at) > forgetAfter })
-	h.down.Set(float64(len(h.unreachable)))
+	_, news = h.states[broker]
+	delete(h.states, broker)
+	h.countLocked()
+	return news
+}
+
+// ill takes a failure and reports that it is another one than before.
+func (h *health) ill(broker int32, trouble Trouble) (news bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	news = h.states[broker].trouble != trouble
+	h.states[broker] = brokerState{trouble, time.Now()}
+	h.countLocked()
+	return news
+}
+
+func (h *health) countLocked() {
+	maps.DeleteFunc(h.states, func(_ int32, s brokerState) bool { return time.Since(s.at) > forgetAfter })
+	var login, handshake int
+	for _, s := range h.states {
+		switch s.trouble {
+		case LoginRefused, NoCredentials:
+			login++
+		case UntrustedAuthority, OtherName, HandshakeFailed:
+			handshake++
+		case UnknownHost, ConnectionRefused, ClosedAtOnce, NoAnswer, OtherTrouble:
+		}
+	}
+	h.down.Set(float64(len(h.states)))
+	h.refusing.Set(float64(login))
+	h.handshake.Set(float64(handshake))
+}
+
+func address(meta kgo.BrokerMetadata) string {
+	return net.JoinHostPort(meta.Host, strconv.Itoa(int(meta.Port)))
 }

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,7 @@ func TestBrokerTroubleIsVisibleAndEndsWithTheTrouble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := newInstruments()
-		h := newHealth(in)
+		h := newHealth(in, newLimitedLog(slog.New(slog.DiscardHandler)), "no login")
 		gone := errors.New("connection refused")
 		down := func(want float64) {
 			t.Helper()

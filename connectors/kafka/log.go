@@ -31,6 +31,8 @@ func newLimitedLog(to *slog.Logger) limitedLog {
 	return limitedLog{to, &logBudget{left: logBurst, since: time.Now()}}
 }
 
+func (l limitedLog) info(message string, args ...any) { l.log((*slog.Logger).Info, message, args) }
+
 func (l limitedLog) warn(message string, args ...any) { l.log((*slog.Logger).Warn, message, args) }
 
 func (l limitedLog) error(message string, args ...any) { l.log((*slog.Logger).Error, message, args) }

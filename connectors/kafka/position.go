@@ -14,6 +14,9 @@ type Position struct {
 	kind    positionKind
 	at      time.Time
 	offsets map[string]map[int32]int64
+	// group and otherwise are of a committed position.
+	group     string
+	otherwise positionKind
 }
 
 type positionKind uint8
@@ -24,6 +27,7 @@ const (
 	latestPosition
 	timestampPosition
 	offsetsPosition
+	committedPosition
 )
 
 // Earliest is the first record that the log still holds. It is no stop.
@@ -48,6 +52,13 @@ func Offsets(offsets map[string]map[int32]int64) Position {
 	return Position{kind: offsetsPosition, offsets: own}
 }
 
+// Committed is where a consumer group stands, so that a job can take over from a group or end where one is. As a stop it is the first
+// record that is not read. The group is only looked at, once, at the first discovery; it may have members. otherwise is for partitions
+// without an offset of the group: [Earliest] (no stop), [Latest], or the zero Position, which makes that an error.
+func Committed(group string, otherwise Position) Position {
+	return Position{kind: committedPosition, group: group, otherwise: otherwise.kind}
+}
+
 // IsZero reports that the position was not given.
 func (p Position) IsZero() bool { return p.kind == unsetPosition }
 
@@ -64,9 +75,18 @@ func (p Position) String() string {
 		return "timestamp " + p.at.UTC().Format(time.RFC3339Nano)
 	case offsetsPosition:
 		return "offsets " + p.offsetsText()
+	case committedPosition:
+		return fmt.Sprintf("committed by %q, otherwise %s", p.group, p.fallbackText())
 	default:
 		return "position(?)"
 	}
+}
+
+func (p Position) fallbackText() string {
+	if p.otherwise == unsetPosition {
+		return "fail"
+	}
+	return Position{kind: p.otherwise}.String()
 }
 
 func (p Position) offsetsText() string {
@@ -93,6 +113,9 @@ func (p Position) validate(field string, known func(topic string) bool) (problem
 	if p.kind == timestampPosition && p.at.UnixMilli() < 0 {
 		problems = append(problems, fmt.Errorf("%s: timestamp %s is before 1970: give a later time, or earliest", field, p.at.Format(time.RFC3339)))
 	}
+	if p.kind == committedPosition {
+		return p.validateCommitted(field)
+	}
 	if p.kind != offsetsPosition {
 		return problems
 	}
@@ -108,6 +131,22 @@ func (p Position) validate(field string, known func(topic string) bool) (problem
 				problems = append(problems, fmt.Errorf("%s: topic %q partition %d offset %d: neither may be negative", field, topic, partition, offset))
 			}
 		}
+	}
+	return problems
+}
+
+func (p Position) validateCommitted(field string) (problems []error) {
+	if p.group == "" {
+		problems = append(problems, fmt.Errorf("%s: committed: the group is missing", field))
+	}
+	switch p.otherwise {
+	case unsetPosition, latestPosition:
+	case earliestPosition:
+		if field == "stop" {
+			problems = append(problems, fmt.Errorf("%s: committed: a fallback of earliest would read nothing: use latest or fail", field))
+		}
+	case timestampPosition, offsetsPosition, committedPosition:
+		problems = append(problems, fmt.Errorf("%s: committed: the fallback is one of earliest, latest and fail", field))
 	}
 	return problems
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/penstock-dev/penstock/sdk"
@@ -29,16 +28,17 @@ func (s *Source) Probe(ctx context.Context) error {
 	source := s.withDefaults()
 	client, err := source.askingClient(len(source.Brokers) - 1) // each address once: whoever starts a job waits for this
 	if err != nil {
-		return sdk.Fatal(fmt.Errorf("kafka: client options: %w", err))
+		return err
 	}
 	defer client.Close()
 	d := &discovery{source: source, owns: source.topicFilter()}
-	topics, err := d.topics(ctx, cluster{client}, true)
+	c := source.ask(client)
+	topics, err := d.topics(ctx, c, true)
 	switch {
 	case err == nil:
-		return probeLeaders(ctx, client, topics)
+		return c.probeLeaders(ctx, topics)
 	case errors.Is(err, ErrTopicMissing):
-		return fmt.Errorf("%w (%s)", err, existing(ctx, cluster{client}))
+		return fmt.Errorf("%w (%s)", err, existing(ctx, c))
 	case errors.Is(err, ErrUnreachable), errors.Is(err, ErrLogin):
 		return fmt.Errorf("brokers %s: %w", strings.Join(source.Brokers, ", "), err)
 	default:
@@ -67,7 +67,7 @@ func existing(ctx context.Context, c cluster) string {
 
 // probeLeaders connects to the brokers that lead the topics. They advertise addresses of their own, which are often not reachable from
 // here though the first address was. One that answers is enough: a broker may be down at the moment.
-func probeLeaders(ctx context.Context, client *kgo.Client, topics []*topic) error {
+func (c cluster) probeLeaders(ctx context.Context, topics []*topic) error {
 	leaders := make(map[int32]struct{})
 	for _, t := range topics {
 		for _, leader := range t.leaders {
@@ -78,11 +78,11 @@ func probeLeaders(ctx context.Context, client *kgo.Client, topics []*topic) erro
 	}
 	var problems []error
 	for _, leader := range slices.Sorted(maps.Keys(leaders)) {
-		_, err := client.Broker(int(leader)).Request(ctx, kmsg.NewPtrApiVersionsRequest())
+		_, err := c.client.Broker(int(leader)).Request(ctx, kmsg.NewPtrApiVersionsRequest())
 		if err == nil {
 			return nil
 		}
-		problems = append(problems, fmt.Errorf("broker %d, at the address it advertises: %w", leader, unreachable(ctx, err)))
+		problems = append(problems, fmt.Errorf("broker %d, at the address it advertises: %w", leader, unreachable(ctx, err, c.login)))
 	}
 	return errors.Join(problems...)
 }

@@ -111,7 +111,7 @@ func TestRefusedLoginsHaveASentinel(t *testing.T) {
 		kerr.SaslAuthenticationFailed: ErrLogin,
 		&net.DNSError{Name: "x"}:      ErrUnreachable,
 	} {
-		if got := unreachable(t.Context(), err); !errors.Is(got, want) || !errors.Is(got, err) {
+		if got := unreachable(t.Context(), err, "no login"); !errors.Is(got, want) || !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}

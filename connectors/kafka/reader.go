@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -50,6 +51,11 @@ func (r *reader) Poll(turn *sdk.Turn, out sdk.Output) (sdk.PollStatus, error) {
 
 // emit hands records over as they are and moves the position past the last accepted one, the only one it looks at.
 func (l *lag) emit(records []*kgo.Record, st *state, out sdk.Output) (consumed int, err error) {
+	if to, ok := movedTo(records); ok {
+		st.Split = to
+		l.advance(st.id, to.Offset, time.Time{})
+		return 1, nil
+	}
 	accepted, _ := out.EmitView(&view{st.id, records}, 0) // the base sees a refusal too, and ends the turn
 	if accepted == 0 {
 		return 0, nil

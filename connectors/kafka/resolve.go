@@ -57,6 +57,8 @@ func (r resolver) resolve(ctx context.Context, field string, at Position, places
 		return r.byTime(ctx, at.millis(), places)
 	case offsetsPosition:
 		return r.given(ctx, field, at, places)
+	case committedPosition:
+		return r.committed(ctx, field, at, places)
 	default:
 		return nil, sdk.Fatalf("kafka: %s: unknown position %s", field, at)
 	}
@@ -104,6 +106,34 @@ func (r resolver) given(ctx context.Context, field string, at Position, places [
 	if err := errors.Join(problems...); err != nil {
 		return nil, sdk.Fatal(err)
 	}
+	return chosen, nil
+}
+
+// committed asks where a group stands. An offset that the log does not hold is left as it is: the reader finds it as it finds a saved
+// one that is lost, and does with it what the policy says.
+func (r resolver) committed(ctx context.Context, field string, at Position, places []place) (map[place]listed, error) {
+	chosen, err := r.cluster.committed(ctx, at.group, places)
+	if err != nil {
+		return nil, err
+	}
+	var without []place
+	for _, p := range places {
+		if _, ok := chosen[p]; !ok {
+			without = append(without, p)
+		}
+	}
+	if len(without) == 0 {
+		return chosen, nil
+	}
+	if at.otherwise == unsetPosition {
+		return nil, sdk.Fatal(fmt.Errorf("kafka: %s: %w: group %q has none for %d of %d partitions, such as %s: set a fallback (earliest or latest), or another group",
+			field, ErrNotCommitted, at.group, len(without), len(places), without[0]))
+	}
+	rest, err := r.resolve(ctx, field, Position{kind: at.otherwise}, without)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(chosen, rest)
 	return chosen, nil
 }
 

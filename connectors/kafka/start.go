@@ -13,95 +13,136 @@ import (
 const (
 	// missingFor is how long a topic may be missing before that is an error: brokers learn of a new topic one by one.
 	missingFor = 5 * time.Second
-	// endsWithin bounds the question for the ends of logs, which only the lag needs.
-	endsWithin = time.Second
+	// missingPause is the time between looks for one that is waited for longer than that.
+	missingPause = 5 * time.Second
+	// maxStrikes is how often in a row a partition may be refused by the broker although nothing is wrong with it.
+	maxStrikes = 20
 )
 
-// start checks the added partitions against the cluster and hands them to the client, which by itself would read a topic that was
-// created anew from the offset of the old one, and wait for a missing one for ever. When ctx ends it is called again.
+// start checks partitions that are to be read and hands them to the client, which by itself would read a topic that was created
+// anew from the offset of the old one, and wait for a missing one for ever. Those that are not ready stay and are looked at
+// again later; the others are read meanwhile. When ctx ends it is called again.
 func (f *fetcher) start(ctx context.Context) error {
-	for len(f.starting) > 0 {
-		problem := f.check(ctx)
-		if problem == nil {
-			f.learnEnds(ctx)
-			f.consume()
-			f.since = time.Time{}
-			return nil
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if f.since.IsZero() {
-			f.since = time.Now()
-		}
-		missing := errors.Is(problem, ErrTopicMissing)
-		if !missing && !transient(problem) || missing && time.Since(f.since) > missingFor {
-			return problem
-		}
-		f.log.warn("waiting for the cluster before reading", "reason", problem)
-		if err := sleep(ctx, retryPause); err != nil {
+	if len(f.starting) == 0 || time.Now().Before(f.nextCheck) {
+		return nil
+	}
+	f.nextCheck = time.Now().Add(retryPause)
+	topics, err := f.cluster.topics(ctx, topicsOf(f.starting))
+	if err != nil {
+		return f.waitFor(ctx, err)
+	}
+	var present []*partition
+	for _, p := range f.starting {
+		switch ok, err := f.present(p, topics[p.Topic]); {
+		case err != nil:
 			return err
+		case ok:
+			present = append(present, p)
 		}
 	}
+	f.countMissing()
+	ready, err := f.settle(ctx, present)
+	if err != nil {
+		return f.waitFor(ctx, err)
+	}
+	for _, p := range ready {
+		p.waiting = false
+	}
+	f.starting = slices.DeleteFunc(f.starting, func(p *partition) bool { return !p.waiting })
+	f.consume(ready)
 	return nil
 }
 
-// check compares topic ids and looks for the partitions.
-func (f *fetcher) check(ctx context.Context) error {
+// await puts p into the queue of start.
+func (f *fetcher) await(p *partition) {
+	p.waiting = true
+	f.starting = append(f.starting, p)
+}
+
+// waitFor returns only errors that waiting does not cure, and the cause of ctx.
+func (f *fetcher) waitFor(ctx context.Context, err error) error {
+	if err := passing(ctx, err); err != nil {
+		if ctx.Err() != nil {
+			f.nextCheck = time.Time{} // it was interrupted, not answered
+		}
+		return err
+	}
+	f.log.warn("waiting for the cluster before reading", "reason", err)
+	return nil
+}
+
+// topicsOf lists the topics of partitions, each once.
+func topicsOf(parts []*partition) []string {
 	var names []string
-	for _, p := range f.starting {
-		if !slices.Contains(names, p.Topic) {
+	seen := make(map[string]bool)
+	for _, p := range parts {
+		if !seen[p.Topic] {
+			seen[p.Topic] = true
 			names = append(names, p.Topic)
 		}
 	}
-	topics, err := f.cluster.topics(ctx, names)
-	if err != nil {
-		return err
+	return names
+}
+
+// present looks for p in what the cluster says of its topic, and compares ids. A partition of a topic that was created anew is
+// present when it may begin there.
+func (f *fetcher) present(p *partition, t *topic) (bool, error) {
+	_, exists := t.leaders[p.Partition]
+	switch {
+	case errors.Is(t.err, kerr.UnknownTopicOrPartition), errors.Is(t.err, kerr.UnknownTopicID), t.err == nil && !exists:
+		return false, f.missing(p, t.err)
+	case t.err != nil && kerr.IsRetriable(t.err):
+		f.log.warn("waiting for the cluster before reading", "topic", p.Topic, "reason", t.err)
+		return false, nil
+	case t.err != nil:
+		return false, topicError(t)
 	}
-	for _, p := range f.starting {
-		t := topics[p.Topic]
-		_, exists := t.leaders[p.Partition]
-		switch {
-		case errors.Is(t.err, kerr.UnknownTopicOrPartition), t.err == nil && !exists:
-			return topicMissing(p.Split, t.err)
-		case t.err != nil:
-			return topicError(t)
-		case p.TopicID != [16]byte{} && t.id != [16]byte{} && p.TopicID != t.id:
-			return replaced(p.Split, t.id)
-		}
+	p.missingSince = time.Time{}
+	if p.TopicID == [16]byte{} || t.id == [16]byte{} || p.TopicID == t.id {
+		return true, nil
 	}
+	if f.source.OnRecreated != ContinueEarliest || p.Stop != NoStop {
+		return false, replaced(p.Split, t.id)
+	}
+	p.newID = t.id
+	return true, nil
+}
+
+// missing answers for how long a partition may be missing.
+func (f *fetcher) missing(p *partition, cause error) error {
+	if p.missingSince.IsZero() {
+		p.missingSince = time.Now()
+	}
+	if time.Since(p.missingSince) < missingFor {
+		return nil
+	}
+	if f.source.OnDeleted != Wait {
+		return topicMissing(p.Split, cause)
+	}
+	f.log.warn("topic or partition is missing, its position is kept", "topic", p.Topic, "partition", p.Partition, "offset", p.Offset)
+	f.nextCheck = time.Now().Add(missingPause)
 	return nil
 }
 
-// learnEnds asks where the logs end, so that the lag is known before the first record. Without an answer it stays unknown
-// until the first fetch that brings something.
-func (f *fetcher) learnEnds(ctx context.Context) {
-	var open []place
-	for _, p := range f.starting {
-		if p.Stop == NoStop {
-			open = append(open, p.place())
+func (f *fetcher) countMissing() {
+	n := 0
+	for _, p := range f.parts {
+		if !p.missingSince.IsZero() {
+			n++
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, endsWithin)
-	defer cancel()
-	ends, err := f.cluster.offsets(ctx, open, askLatest, f.source.Isolation)
-	if err != nil {
-		return
-	}
-	for at, end := range ends {
-		f.lag.learn(at.splitID(), end.offset)
-	}
+	f.moved.missing.Set(float64(n))
 }
 
-// consume hands the checked partitions to the client, except for those with nothing to read.
-func (f *fetcher) consume() {
+// consume hands partitions to the client, except for those with nothing to read.
+func (f *fetcher) consume(ready []*partition) {
 	var (
 		offsets = make(map[string]map[int32]kgo.Offset)
 		parked  = make(topicPartitions)
 		paused  = make(topicPartitions)
 		resumed = make(topicPartitions)
 	)
-	for _, p := range f.starting {
+	for _, p := range ready {
 		at := p.place()
 		if p.ended() {
 			f.finish(p)
@@ -121,7 +162,6 @@ func (f *fetcher) consume() {
 		}
 		offsets[p.Topic][p.Partition] = kgo.NewOffset().At(p.Offset).WithEpoch(p.Epoch)
 	}
-	f.starting = nil
 	if len(parked) > 0 {
 		f.client.RemoveConsumePartitions(parked)
 	}

@@ -19,7 +19,7 @@ func (f *fetcher) awaitsStop() bool {
 	return false
 }
 
-func (p *partition) waitsForStop() bool { return p.Stop != NoStop && !p.paused }
+func (p *partition) waitsForStop() bool { return p.Stop != NoStop && !p.paused && !p.waiting }
 
 // checkTails asks the brokers about partitions that wait for their stop while nothing comes. What is left before the stop may be
 // nothing that the client would ever show: compacted gaps, emptied batches, or records that were deleted meanwhile below an open
@@ -39,8 +39,13 @@ func (f *fetcher) checkTails(ctx context.Context) error {
 	}
 	done := make(topicPartitions)
 	for _, p := range waiting {
-		leader, ok := found[p.Topic].leaders[p.Partition]
-		if !ok || leader < 0 {
+		if ok, err := f.present(p, found[p.Topic]); err != nil {
+			return err
+		} else if !ok {
+			continue
+		}
+		leader := found[p.Topic].leaders[p.Partition]
+		if leader < 0 {
 			continue
 		}
 		if f.nothingLeft(ctx, p, leader) {
