@@ -68,6 +68,9 @@ func classPath(dir string) string {
 
 // format makes an empty log folder that belongs to a cluster and a node. Only a controller begins with features.
 func (d *distribution) format(dir, cluster string, node int, controller bool) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("kafkaserver: %w", err)
+	}
 	if controller {
 		if err := os.CopyFS(filepath.Join(dir, metadataDir), os.DirFS(filepath.Join(d.dir, metadataDir))); err != nil {
 			return fmt.Errorf("kafkaserver: %w", err)
