@@ -1,0 +1,178 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/penstock-dev/penstock/sdk"
+)
+
+// commitRaw commits a transaction by what the checkpoint knows of it. When the coordinator does not confirm that, the log
+// decides.
+func (w *transactionWriter) commitRaw(ctx context.Context, p *prepared) error {
+	answer, err := w.transactions().end(ctx, p, true)
+	if err != nil {
+		return err
+	}
+	if answer == nil {
+		w.metrics.committed.Add(1)
+		return nil
+	}
+	if e := unauthorized(p.ID, answer); e != nil {
+		return e
+	}
+	if !ended(answer) {
+		return fmt.Errorf("kafka sink: commit transactional id %q of checkpoint %d: %w", p.ID, p.Checkpoint, answer)
+	}
+	found, err := w.cluster().fateOf(ctx, p)
+	if err != nil {
+		return err
+	}
+	if found == fateUnknown && errors.Is(answer, kerr.InvalidTxnState) {
+		found = fateAborted // what the coordinator answers when it has aborted this very transaction
+	}
+	switch found {
+	case fateCommitted:
+		w.metrics.committed.Add(1)
+		return nil
+	case fateOpen:
+		return fmt.Errorf("kafka sink: transactional id %q of checkpoint %d: the coordinator does not commit it, and its records are not decided yet: %w", p.ID, p.Checkpoint, answer)
+	case fateDeleted:
+		w.metrics.unknown.Add(1)
+		w.log.Warn("records of a completed checkpoint were deleted from their topic since; whether they had been committed before is not known any more",
+			"checkpoint", p.Checkpoint, "task", p.Task, "records", p.Records, "transactional_id", p.ID, "begun", p.Began)
+		return nil
+	case fateAborted:
+		return w.lost(p.failure(ErrLost, "the cluster aborted the transaction before its commit: the job was down, or could not reach the cluster, for longer than transaction_timeout"))
+	case fateUnknown:
+	}
+	return w.lost(p.failure(ErrFateUnknown, fmt.Sprintf("the coordinator answers %v, and at their place in the topic there is something else by now (compaction, or the topic was created anew)", answer)))
+}
+
+// lost applies the policy.
+func (w *transactionWriter) lost(e *TransactionError) error {
+	if w.sink.OnLost != LostContinue {
+		return sdk.Fatal(e)
+	}
+	if errors.Is(e, ErrLost) {
+		w.metrics.lost.Add(1)
+	} else {
+		w.metrics.unknown.Add(1)
+	}
+	w.metrics.lostRecords.Add(e.Records)
+	w.log.Error("going on without records of a completed checkpoint", "error", e)
+	return nil
+}
+
+// Restore implements [sdk.Committer]. First it commits, then it takes over every other transactional id that a run of this job ever
+// used, so that what is open under them is aborted and a writer that is still alive somewhere cannot write any more.
+//
+// Transactions that are still open are committed last: when one of the others turns out to be lost, nothing has been made visible
+// yet that a restore of the checkpoint before would repeat.
+func (w *transactionWriter) Restore(ctx context.Context, blobs [][]byte) error {
+	c := w.transactions()
+	all := make([]*prepared, 0, len(blobs))
+	ids := make([]string, 0, len(blobs))
+	for _, data := range blobs {
+		if len(data) == 0 {
+			continue
+		}
+		p, err := w.sink.decodePrepared(data, w.job)
+		if err != nil {
+			return sdk.Fatal(err)
+		}
+		all, ids = append(all, p), append(ids, p.ID)
+	}
+	now, err := c.describe(ctx, ids)
+	if err != nil {
+		return err
+	}
+	var open []*prepared
+	for _, p := range all {
+		if s := now[p.ID]; s == (standing{stateOngoing, p.ProducerID, p.Epoch}) {
+			open = append(open, p)
+			continue
+		}
+		if err := w.commit(ctx, p); err != nil {
+			return err
+		}
+	}
+	for _, p := range open {
+		if err := w.commit(ctx, p); err != nil {
+			return err
+		}
+	}
+	return w.sweep(ctx, c, all)
+}
+
+// sweep takes over the ids of the job, but for those of prepared whose last transaction is the prepared one: the commit has ended
+// it, and an untouched id still confirms that when it is asked again after another crash.
+func (w *transactionWriter) sweep(ctx context.Context, c transactions, all []*prepared) error {
+	ids, err := c.list(ctx, w.sink.IDPrefix, w.job)
+	if err != nil {
+		return err
+	}
+	keep := make([]string, len(all))
+	for i, p := range all {
+		keep[i] = p.ID
+	}
+	now, err := c.describe(ctx, keep)
+	if err != nil {
+		return err
+	}
+	untouched := make(map[string]bool, len(all))
+	for _, p := range all {
+		if s := now[p.ID]; s.producerID == p.ProducerID && (s.epoch == p.Epoch || s.epoch == p.Epoch+1) && s.state != stateOngoing {
+			untouched[p.ID] = true
+		}
+	}
+	due := ids[:0]
+	for _, id := range ids {
+		if !untouched[id] {
+			due = append(due, id)
+		}
+	}
+	return w.fenceAll(ctx, c, due)
+}
+
+// fencesAtOnce bounds the requests that are under way together.
+const fencesAtOnce = 8
+
+func (w *transactionWriter) fenceAll(ctx context.Context, c transactions, ids []string) error {
+	work := make(chan string)
+	problems := make(chan error, fencesAtOnce)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	for range min(fencesAtOnce, len(ids)) {
+		wg.Go(func() {
+			for id := range work {
+				if err := c.fence(ctx, id, w.sink.TransactionTimeout); err != nil {
+					problems <- err // the first of this worker, which then ends
+					cancel()
+					return
+				}
+			}
+		})
+	}
+	for _, id := range ids {
+		select {
+		case work <- id:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(work)
+	wg.Wait()
+	select {
+	case err := <-problems:
+		return err
+	default:
+		return context.Cause(ctx)
+	}
+}
