@@ -539,7 +539,7 @@ func TestDataOfARemovedSplitIsDropped(t *testing.T) {
 		l := newLoop(t, cfg)
 		l.add(at{"a", 0})
 		synctest.Wait() // the queue is full, one batch is held back
-		l.must() // 64 of the first 100
+		l.must()        // 64 of the first 100
 		if err := l.r.RemoveSplits([]sdk.SplitID{"a", "never known"}); err != nil {
 			t.Fatal(err)
 		}
