@@ -358,11 +358,35 @@ func (rd *fakeReader) applyOne(e *protocol.Envelope) {
 		}
 		rd.mu.Unlock()
 		return
-	case protocol.NoMoreSplits, protocol.SourceEvent, protocol.CheckpointComplete, protocol.CheckpointAborted, protocol.GracefulClose,
+	case protocol.CheckpointComplete:
+		p, err := protocol.DecodeCheckpoint(e.PayloadVersion, e.Payload)
+		if err != nil {
+			rd.t.Error(err)
+		}
+		rd.completed(p.Checkpoint)
+	case protocol.NoMoreSplits, protocol.SourceEvent, protocol.CheckpointAborted, protocol.GracefulClose,
 		protocol.SchemaChangeBegin, protocol.SchemaChangeEnd, protocol.PauseOrResume:
 	}
 	rd.applied.Add(e.Sequence)
 	rd.port.Applied(rd.id, rd.attempt, rd.applied.Watermark(rd.epoch))
+}
+
+// completed makes durable what this attempt's part of a checkpoint contains, and releases its evidence.
+func (rd *fakeReader) completed(id sdk.CheckpointID) {
+	part, ok := rd.states[id]
+	if !ok || part.Metadata.Lineage[0] != rd.attempt {
+		return
+	}
+	for i := range rd.owned {
+		if containsSplit(part.Splits, rd.owned[i].Split.ID) {
+			rd.owned[i].Durable = true
+		}
+	}
+	rd.finished = slices.DeleteFunc(rd.finished, func(h reader.Held) bool { return containsSplit(part.Finished, h.Split.ID) })
+}
+
+func containsSplit(splits []protocol.Split, id sdk.SplitID) bool {
+	return slices.ContainsFunc(splits, func(s protocol.Split) bool { return s.ID == id })
 }
 
 // finish turns an owned split into evidence.
