@@ -22,8 +22,9 @@ const resolveWithin = 5 * time.Minute
 
 // distribution is a broker on disk, ready to be started. It is shared by processes and never changes once complete.
 type distribution struct {
-	java string
-	dir  string
+	java  string
+	dir   string
+	flags []string // of the JVM, beside the usual ones
 }
 
 // findDistribution returns the broker from the cache of this user, and downloads it first when it is not there. Processes
@@ -42,7 +43,7 @@ func findDistribution(ctx context.Context) (*distribution, error) {
 	pinned.Write([]byte(servers.KafkaSums))
 	d := &distribution{java: java, dir: filepath.Join(cache, "penstock", "servers", "kafka-"+hex.EncodeToString(pinned.Sum(nil))[:16])}
 	if d.complete() {
-		return d, nil
+		return d.withArchive(), nil
 	}
 	if err := os.MkdirAll(filepath.Dir(d.dir), 0o755); err != nil {
 		return nil, fmt.Errorf("kafkaserver: %w", err)
@@ -55,36 +56,38 @@ func findDistribution(ctx context.Context) (*distribution, error) {
 	}
 	defer unlock()
 	if d.complete() {
-		return d, nil
+		return d.withArchive(), nil
 	}
 	if err := d.resolve(ctx); err != nil {
 		return nil, err
 	}
-	return d, nil
+	return d.withArchive(), nil
 }
 
-// complete reports whether the folder is there: it gets its name when everything in it is written and checked.
+// completeFile is written last, when everything else is there and checked.
+const completeFile = "complete"
+
 func (d *distribution) complete() bool {
-	_, err := os.Stat(d.dir)
+	_, err := os.Stat(filepath.Join(d.dir, completeFile))
 	return err == nil
 }
 
-// resolve downloads into a folder beside the final one, checks every file, and renames it.
+// resolve downloads the files, checks each, and makes what else is needed. Whatever an interrupted attempt left is removed first.
 func (d *distribution) resolve(ctx context.Context) error {
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
 		return &UnavailableError{Reason: "mvn is not on the PATH and the broker is not in the cache: install Maven"}
 	}
-	staging, err := os.MkdirTemp(filepath.Dir(d.dir), "kafka-staging-")
-	if err != nil {
+	if err := os.RemoveAll(d.dir); err != nil {
 		return fmt.Errorf("kafkaserver: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(staging) }()
-	pom := filepath.Join(staging, "pom.xml")
-	if err := os.WriteFile(pom, servers.KafkaPOM, 0o600); err != nil {
+	if err := os.Mkdir(d.dir, 0o755); err != nil {
 		return fmt.Errorf("kafkaserver: %w", err)
 	}
-	lib := filepath.Join(staging, "lib")
+	pom, lib := filepath.Join(d.dir, "pom.xml"), filepath.Join(d.dir, "lib")
+	if err := os.WriteFile(pom, servers.KafkaPOM, 0o644); err != nil {
+		return fmt.Errorf("kafkaserver: %w", err)
+	}
 	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-f", pom, "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+lib)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("kafkaserver: mvn cannot download the broker (%s=off leaves the tests out): %w\n%s", Switch, err, bytes.TrimSpace(out))
@@ -92,10 +95,13 @@ func (d *distribution) resolve(ctx context.Context) error {
 	if err := checkSums(lib, servers.KafkaSums); err != nil {
 		return err
 	}
-	if err := d.prepare(ctx, staging); err != nil {
+	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	if err := os.Rename(staging, d.dir); err != nil {
+	if err := d.archive(ctx); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(d.dir, completeFile), nil, 0o644); err != nil {
 		return fmt.Errorf("kafkaserver: %w", err)
 	}
 	return nil

@@ -19,6 +19,9 @@ import (
 // errExited marks a node that ended by itself.
 var errExited = errors.New("the node ended by itself")
 
+// jvmFlags make a JVM small and quick to start. What the second compiler would gain takes longer than a test.
+var jvmFlags = []string{"-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true"}
+
 // exitWithin bounds the wait for the end of a node that was told to end. A broker moves its leaders away first.
 const exitWithin = 30 * time.Second
 
@@ -84,8 +87,12 @@ func (n *node) start() error {
 	if n.mu.proc != nil && n.mu.proc.running() {
 		return fmt.Errorf("kafkaserver: node %d is running: kill or terminate it first", n.id)
 	}
-	proc, err := spawn(n.logPath, filepath.Dir(n.dir), n.dist.java, "-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-		"-Djava.awt.headless=true", "-cp", classPath(n.dist.dir), "kafka.Kafka", n.properties)
+	cp, err := n.dist.classPath()
+	if err != nil {
+		return err
+	}
+	args := slices.Concat(n.dist.flags, jvmFlags, []string{"-cp", cp, "kafka.Kafka", n.properties})
+	proc, err := spawn(n.logPath, filepath.Dir(n.dir), n.dist.java, args...)
 	if err != nil {
 		return err
 	}

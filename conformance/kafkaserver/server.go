@@ -98,7 +98,7 @@ func (s *Server) start(ctx context.Context, dist *distribution, brokers []int, c
 	}
 	voters := fmt.Sprintf("%d@%s", controller, address(ports[0]))
 	common := s.options.properties(len(brokers), s.authority)
-	cluster := newClusterID()
+	cluster := newID()
 	s.nodes = make(map[int]*node)
 	for i, id := range brokers {
 		n := newNode(dist, filepath.Join(s.dir, fmt.Sprintf("try-%d", try)), id)

@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // logging is the configuration of the broker's log: warnings and worse, in one line each.
@@ -26,16 +28,15 @@ rootLogger.appenderRef.out.ref=out
 const metadataDir = "__cluster_metadata-0"
 
 // prepare adds to a downloaded broker what else is needed to start it.
-func (d *distribution) prepare(ctx context.Context, dir string) error {
-	conf := filepath.Join(dir, "conf")
+func (d *distribution) prepare(ctx context.Context) error {
+	conf := filepath.Join(d.dir, "conf")
 	if err := os.Mkdir(conf, 0o755); err != nil {
 		return fmt.Errorf("kafkaserver: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(conf, "log4j2.properties"), []byte(logging), 0o644); err != nil {
 		return fmt.Errorf("kafkaserver: %w", err)
 	}
-	scratch := filepath.Join(dir, "scratch")
-	properties := filepath.Join(dir, "format.properties")
+	scratch, properties := filepath.Join(d.dir, "scratch"), filepath.Join(d.dir, "format.properties")
 	err := writeProperties(properties, map[string]string{
 		"process.roles":                  "broker,controller",
 		"node.id":                        "1",
@@ -48,11 +49,15 @@ func (d *distribution) prepare(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, d.java, "-cp", classPath(dir), "kafka.tools.StorageTool", "format", "-t", newClusterID(), "-c", properties)
+	cp, err := d.classPath()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, d.java, "-cp", cp, "kafka.tools.StorageTool", "format", "-t", newID(), "-c", properties)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("kafkaserver: format a log folder: %w\n%s", err, bytes.TrimSpace(out))
 	}
-	if err := os.Rename(filepath.Join(scratch, metadataDir), filepath.Join(dir, metadataDir)); err != nil {
+	if err := os.Rename(filepath.Join(scratch, metadataDir), filepath.Join(d.dir, metadataDir)); err != nil {
 		return fmt.Errorf("kafkaserver: %w", err)
 	}
 	if err := os.RemoveAll(scratch); err != nil {
@@ -61,9 +66,14 @@ func (d *distribution) prepare(ctx context.Context, dir string) error {
 	return nil
 }
 
-// classPath lists the broker's files. The wildcard is expanded by java.
-func classPath(dir string) string {
-	return filepath.Join(dir, "conf") + string(filepath.ListSeparator) + filepath.Join(dir, "lib", "*")
+// classPath lists the broker's files in a stable order, on which the archive of classes depends.
+func (d *distribution) classPath() (string, error) {
+	jars, err := filepath.Glob(filepath.Join(d.dir, "lib", "*.jar"))
+	if err != nil {
+		return "", fmt.Errorf("kafkaserver: %w", err)
+	}
+	slices.Sort(jars)
+	return strings.Join(append([]string{filepath.Join(d.dir, "conf")}, jars...), string(filepath.ListSeparator)), nil
 }
 
 // format makes an empty log folder that belongs to a cluster and a node. Only a controller begins with features.
@@ -77,12 +87,12 @@ func (d *distribution) format(dir, cluster string, node int, controller bool) er
 		}
 	}
 	return writeProperties(filepath.Join(dir, "meta.properties"), map[string]string{
-		"version": "1", "cluster.id": cluster, "node.id": strconv.Itoa(node), "directory.id": newClusterID(),
+		"version": "1", "cluster.id": cluster, "node.id": strconv.Itoa(node), "directory.id": newID(),
 	})
 }
 
-// newClusterID returns a random id in Kafka's notation. It must not begin with a dash, which Kafka's tools take for an option.
-func newClusterID() string {
+// newID returns a random id in Kafka's notation, for clusters and folders. It must not begin with a dash, which Kafka's tools take for an option.
+func newID() string {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails
 	id[0] &= 0x7f
