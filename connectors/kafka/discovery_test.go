@@ -170,10 +170,11 @@ func TestDiscoverySeesNewPartitionsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAMissingTopicFailsTheFirstDiscoveryOnly(t *testing.T) {
+func TestAMissingTopicFailsTheFirstDiscoveryAlsoOfAJobThatWaits(t *testing.T) {
 	t.Parallel()
 	b := broker(t, kafkatest.Options{Topics: map[string]int32{"orders": 1}})
 	s := sourceOf(b, "orders", "payments")
+	s.OnDeleted = Wait
 	_, err := discover(t, s, true)
 	says(t, err, ErrTopicMissing, `"payments"`, "correct topics")
 	got, err := discover(t, s, false, place{"orders", 0}, place{"payments", 0})

@@ -25,27 +25,44 @@ func (s *Source) NewEnumerator(ctx sdk.EnumeratorContext[Split], state *sdk.Vers
 	d := &discovery{source: s.withDefaults()}
 	d.owns = d.source.topicFilter()
 	return base.NewEnumerator(ctx, state, base.EnumeratorConfig[Split]{
-		Discover:  d.round,
-		Interval:  max(d.source.DiscoveryInterval, 0),
-		Timeout:   discoveryTimeout,
-		Bounded:   !d.source.Stop.IsZero(),
-		Durable:   true,
-		Identity:  d.source.identity(),
-		OnRemoved: func(gone []sdk.SplitID) { warnRemoved(ctx.Logger(), gone) },
+		Discover:   d.round,
+		Interval:   max(d.source.DiscoveryInterval, 0),
+		Timeout:    discoveryTimeout,
+		Bounded:    !d.source.Stop.IsZero(),
+		Durable:    true,
+		Identity:   d.source.identity(),
+		Compatible: d.source.compatible,
+		OnRemoved:  func(gone []sdk.SplitID) { warnRemoved(ctx.Logger(), gone) },
 	})
 }
 
+// compatible lets the list of topics grow. Topics added to it are found by a discovery, so there has to be one: a bounded job, and one
+// that does not look for more, made its last at its first start.
+func (s *Source) compatible(stored, configured sdk.Attribute) bool {
+	if stored.Name != topicsAttribute || !s.Stop.IsZero() || s.DiscoveryInterval == DiscoveryOff {
+		return false
+	}
+	now := strings.Split(configured.Value, ",")
+	for topic := range strings.SplitSeq(stored.Value, ",") {
+		if !slices.Contains(now, topic) {
+			return false
+		}
+	}
+	return true
+}
+
+const topicsAttribute = "topics"
+
 // identity is what saved state depends on. The brokers may change, and so may the start, which was resolved long ago.
 func (s *Source) identity() []sdk.Attribute {
-	topics := sdk.Attribute{Name: "topics", Value: strings.Join(slices.Sorted(slices.Values(s.Topics)), ",")}
+	topics := sdk.Attribute{Name: topicsAttribute, Value: strings.Join(slices.Sorted(slices.Values(s.Topics)), ",")}
 	if s.Pattern != "" {
 		topics = sdk.Attribute{Name: "pattern", Value: s.Pattern}
 	}
 	return []sdk.Attribute{topics, {Name: "isolation", Value: s.Isolation.String()}, {Name: "stop", Value: s.Stop.String()}}
 }
 
-// warnRemoved says what the cluster no longer lists. The splits keep their position: metadata may be wrong for a moment,
-// and a reader of a deleted topic finds out by itself.
+// warnRemoved says what the cluster no longer lists. The splits keep their position and go on when they are listed again.
 func warnRemoved(log *slog.Logger, gone []sdk.SplitID) {
 	const shown = 10
 	log.Warn("partitions are no longer listed by the cluster; their positions are kept",
@@ -68,6 +85,9 @@ func (d *discovery) round(ctx context.Context, round base.Round) ([]Split, error
 	cluster := d.source.ask(client)
 	topics, err := d.topics(ctx, cluster, round.First)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.deleted(ctx, cluster, round, topics); err != nil {
 		return nil, err
 	}
 	var (
@@ -97,7 +117,7 @@ func (d *discovery) round(ctx context.Context, round base.Round) ([]Split, error
 }
 
 // topics returns the source's topics by name. In the first round every topic that was named must exist: what is missing
-// then is most likely misspelt. Later it may be missing: the base keeps what it knows.
+// then is most likely misspelt. Later it may be missing for a while: the base keeps what it knows, and deleted decides.
 func (d *discovery) topics(ctx context.Context, c cluster, first bool) ([]*topic, error) {
 	var names []string // nil asks for all
 	if d.source.Pattern == "" {

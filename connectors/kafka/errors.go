@@ -104,6 +104,15 @@ func replaced(s Split, now [16]byte) error {
 	})
 }
 
+func topicDeleted(name string, cause error) error {
+	return &PartitionError{
+		Topic: name, Partition: -1, Offset: -1,
+		Problem: "the cluster does not list it any more: it was deleted",
+		Remedy:  "set on_deleted to wait to keep its positions and read the other topics, or start a job without it",
+		Err:     errors.Join(ErrTopicMissing, cause),
+	}
+}
+
 func topicMissing(s Split, cause error) error {
 	return &PartitionError{
 		Topic: s.Topic, Partition: s.Partition, Offset: s.Offset,

@@ -261,6 +261,21 @@ func discover(t testing.TB, s *Source, first bool, known ...place) ([]Split, err
 	}})
 }
 
+// discoverAfter runs a later round, which knows the splits.
+func discoverAfter(t testing.TB, s *Source, known []Split) ([]Split, error) {
+	t.Helper()
+	d := &discovery{source: s.withDefaults()}
+	d.owns = d.source.topicFilter()
+	ids := make([]sdk.SplitID, len(known))
+	for i := range known {
+		ids[i] = known[i].SplitID()
+	}
+	return d.round(t.Context(), base.Round{
+		Known:      func(id sdk.SplitID) bool { return slices.Contains(ids, id) },
+		Unfinished: slices.Values(ids),
+	})
+}
+
 // splitsOf runs a first discovery that must work.
 func splitsOf(t testing.TB, s *Source) []Split {
 	t.Helper()

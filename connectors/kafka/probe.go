@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/penstock-dev/penstock/sdk"
@@ -33,10 +34,10 @@ func (s *Source) Probe(ctx context.Context) error {
 	defer client.Close()
 	d := &discovery{source: source, owns: source.topicFilter()}
 	c := source.ask(client)
-	topics, err := d.topics(ctx, c, true)
+	topics, err := d.topics(ctx, c, source.OnDeleted != Wait) // one that is waited for is no problem; the first discovery of a new job tells
 	switch {
 	case err == nil:
-		return c.probeLeaders(ctx, topics)
+		return errors.Join(c.probeLeaders(ctx, topics), source.probeGroup(ctx, c))
 	case errors.Is(err, ErrTopicMissing):
 		return fmt.Errorf("%w (%s)", err, existing(ctx, c))
 	case errors.Is(err, ErrUnreachable), errors.Is(err, ErrLogin):
@@ -44,6 +45,17 @@ func (s *Source) Probe(ctx context.Context) error {
 	default:
 		return err
 	}
+}
+
+// probeGroup finds out that the login may not use the group that positions are committed to. Every other trouble with the group may pass.
+func (s *Source) probeGroup(ctx context.Context, c cluster) error {
+	if s.CommitGroup == "" {
+		return nil
+	}
+	if _, err := c.committed(ctx, s.CommitGroup, nil); errors.Is(err, kerr.GroupAuthorizationFailed) {
+		return fmt.Errorf("commit_group: %w", err)
+	}
+	return nil
 }
 
 // existing lists a few topics for somebody who misspelt one.

@@ -10,10 +10,11 @@ import (
 	"github.com/penstock-dev/penstock/sdk/base"
 )
 
-// reader is the base reader with the lag reported after its turns.
+// reader is the base reader with the lag reported after its turns and, when there is a group, positions committed to it.
 type reader struct {
 	*base.Reader[*kgo.Record, Split, state]
-	lag *lag
+	lag       *lag
+	committer *committer // or nil
 }
 
 // state is a split on the reader loop.
@@ -29,17 +30,38 @@ func (s *Source) NewReader(ctx sdk.ReaderContext) (sdk.Reader[Split], error) {
 	}
 	source := s.withDefaults()
 	lag := newLag(ctx.Metrics())
-	r, err := base.NewReader(ctx, base.Config[*kgo.Record, Split, state]{
+	config := base.Config[*kgo.Record, Split, state]{
 		Fetcher:          func() (base.SplitReader[*kgo.Record, Split], error) { return newFetcher(source, ctx, lag) },
 		EmitChunk:        lag.emit,
 		ToState:          func(s Split) state { return state{s, s.SplitID()} },
 		ToSplit:          func(st *state) Split { return st.Split },
 		RecordsPerSecond: source.RecordsPerSecond,
-	})
+	}
+	var c *committer
+	if source.CommitGroup != "" {
+		config.OnCheckpoint = func(_ sdk.CheckpointID, splits []Split) error {
+			c.offer(splits)
+			return nil
+		}
+	}
+	r, err := base.NewReader(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	return &reader{r, lag}, nil
+	if source.CommitGroup != "" {
+		c = newCommitter(source, ctx.Metrics(), ctx.Logger())
+	}
+	return &reader{r, lag, c}, nil
+}
+
+// Close implements [sdk.Reader].
+func (r *reader) Close() error {
+	err := r.Reader.Close()
+	if r.committer != nil {
+		r.committer.close()
+		r.committer = nil
+	}
+	return err
 }
 
 // Poll implements [sdk.Reader].

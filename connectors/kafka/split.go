@@ -3,6 +3,7 @@ package kafka
 import (
 	"encoding/hex"
 	"strconv"
+	"strings"
 
 	"github.com/penstock-dev/penstock/sdk"
 )
@@ -63,6 +64,16 @@ type place struct {
 
 func (p place) splitID() sdk.SplitID {
 	return sdk.SplitID(p.topic + "-" + strconv.FormatInt(int64(p.partition), 10))
+}
+
+// placeOf is the place that a split id names.
+func placeOf(id sdk.SplitID) (place, bool) {
+	dash := strings.LastIndexByte(string(id), '-')
+	if dash < 0 {
+		return place{}, false
+	}
+	n, err := strconv.ParseInt(string(id[dash+1:]), 10, 32)
+	return place{string(id[:dash]), int32(n)}, err == nil
 }
 
 func (p place) String() string { return p.topic + "/" + strconv.FormatInt(int64(p.partition), 10) }
