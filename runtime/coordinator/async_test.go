@@ -408,3 +408,28 @@ func TestCallOfAnotherTypeIsAnError(t *testing.T) {
 		r.want("journal", "<nil> <nil>")
 	})
 }
+
+// A result that came to the loop while it was busy, and whose call was cancelled before its turn, is stale: it is not taken for
+// the result of the next call of that key.
+func TestResultOfACancelledCallIsStale(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := started(t, 1, nil)
+		first, second := newWork(), newWork()
+		r.do(func() { r.call("k", first.run, sdk.CallOptions{}) })
+		release := make(chan struct{})
+		r.loop.inbox.put("busy", func() error {
+			<-release
+			r.script.ctx.Cancel("k")
+			r.call("k", second.run, sdk.CallOptions{})
+			return nil
+		})
+		first.result <- "old"
+		synctest.Wait()
+		close(release)
+		second.result <- "new"
+		r.want("journal", "k: new")
+		if r.stats.StaleResults.Value() != 1 {
+			t.Errorf("%d stale results counted", r.stats.StaleResults.Value())
+		}
+	})
+}

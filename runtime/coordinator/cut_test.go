@@ -135,6 +135,11 @@ func TestRetryThatCrossesTheBarrierIsReturnedByARestore(t *testing.T) {
 		if w := cut.Readers[0].Metadata.Watermarks[0]; len(w.Gaps) != 1 || w.Gaps[0] != 3 || w.Applied != 4 {
 			t.Errorf("the watermark is %+v", w)
 		}
+		// Only the coordinator restarts: the reader still has b, so it does not go back.
+		r.forget()
+		r.failover(cut)
+		r.serve()
+		r.want("the coordinator alone", "close, new [], start, reader 0 [a b] [], reader 1 [] [], reconciled 6")
 		// The whole job restarts from the cut: the reader does not have b, so it goes back.
 		for i, rd := range r.readers {
 			rd.begin(&cut.Readers[i])
@@ -142,7 +147,7 @@ func TestRetryThatCrossesTheBarrierIsReturnedByARestore(t *testing.T) {
 		r.forget()
 		r.failover(cut)
 		r.serve()
-		r.want("restored", "close, new [], start, returned b, reader 0 [a] [], reader 1 [] [], reconciled 6")
+		r.want("restored", "close, new [], start, returned b, reader 0 [a] [], reader 1 [] [], reconciled 7")
 	})
 }
 
@@ -360,5 +365,23 @@ func TestGenerationNeverGoesBack(t *testing.T) {
 				t.Errorf("generation is %d", r.loop.generation)
 			}
 		})
+	})
+}
+
+// FLINK-40710: a reader that fails inside that window registers anew and empty. What it was sent from the restored state goes
+// back once more.
+func TestReaderThatFailsInsideTheWindowLosesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := started(t, 2, nil)
+		r.script.unassigned = []string{"a"}
+		cut := r.checkpoint(1)
+		r.failover(cut)
+		r.serve()
+		r.do(func() { r.script.unassigned = nil })
+		r.readers[1].refuse(protocol.AddSplits)
+		r.assign(1, "a")
+		r.forget()
+		r.readers[1].restart(&cut.Readers[1])
+		r.want("journal", "returned a, reader 1 [] []")
 	})
 }

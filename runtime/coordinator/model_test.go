@@ -29,7 +29,7 @@ func TestEverySplitIsInOnePlace(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newModel(t, rand.New(rand.NewPCG(uint64(seed), 1)))
-				for range 60 {
+				for range 80 {
 					m.step()
 				}
 				m.settle()
@@ -176,6 +176,10 @@ func (m *model) advanceCheckpoint() {
 		if m.rng.IntN(4) == 0 {
 			m.did("the coordinator fails before it hears of that")
 			m.restart()
+			if m.rng.IntN(2) == 0 {
+				m.serve()
+				m.failReader(m.readers[m.rng.IntN(len(m.readers))])
+			}
 			return
 		}
 		m.loop.Complete(m.id, evidence(m.last.Readers))
@@ -216,10 +220,7 @@ func (m *model) fail(rd *fakeReader) {
 	m.abort()
 	kind := m.rng.IntN(4)
 	if kind < 2 {
-		m.did("reader %d fails", rd.id)
-		m.loop.ReaderDown(rd.id, rd.attempt)
-		rd.begin(m.part(rd.id))
-		m.loop.ReaderUp(rd.id, rd.attempt, rd, &telemetry.Reader{})
+		m.failReader(rd)
 	}
 	if kind == 1 || kind == 2 {
 		m.did("the coordinator fails")
@@ -235,6 +236,13 @@ func (m *model) fail(rd *fakeReader) {
 	if m.rng.IntN(2) == 0 {
 		m.serve()
 	}
+}
+
+func (m *model) failReader(rd *fakeReader) {
+	m.did("reader %d fails", rd.id)
+	m.loop.ReaderDown(rd.id, rd.attempt)
+	rd.begin(m.part(rd.id))
+	m.loop.ReaderUp(rd.id, rd.attempt, rd, &telemetry.Reader{})
 }
 
 func (m *model) restart() {
