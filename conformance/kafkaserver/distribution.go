@@ -17,6 +17,9 @@ import (
 	"github.com/penstock-dev/penstock/testdata/servers"
 )
 
+// layout changes with what this package itself puts beside the downloaded files.
+const layout = "1"
+
 // resolveWithin bounds the download, which happens once per machine and pinned version.
 const resolveWithin = 5 * time.Minute
 
@@ -39,6 +42,7 @@ func findDistribution(ctx context.Context) (*distribution, error) {
 		return nil, fmt.Errorf("kafkaserver: no folder for the broker's files: %w", err)
 	}
 	pinned := sha256.New()
+	pinned.Write([]byte(layout))
 	pinned.Write(servers.KafkaPOM)
 	pinned.Write([]byte(servers.KafkaSums))
 	d := &distribution{java: java, dir: filepath.Join(cache, "penstock", "servers", "kafka-"+hex.EncodeToString(pinned.Sum(nil))[:16])}

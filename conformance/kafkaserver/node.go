@@ -91,7 +91,9 @@ func (n *node) start() error {
 	if err != nil {
 		return err
 	}
-	args := slices.Concat(n.dist.flags, jvmFlags, []string{"-cp", cp, "kafka.Kafka", n.properties})
+	args := slices.Concat(n.dist.flags, jvmFlags, []string{
+		"-Dlog4j2.configurationFile=" + filepath.Join(n.dist.dir, loggingFile), "-cp", cp, "kafka.Kafka", n.properties,
+	})
 	proc, err := spawn(n.logPath, filepath.Dir(n.dir), n.dist.java, args...)
 	if err != nil {
 		return err

@@ -23,17 +23,16 @@ rootLogger.level=warn
 rootLogger.appenderRef.out.ref=out
 `
 
+// loggingFile is where it is. It is named to the JVM and not put on the class path: an archive of classes allows no folders there.
+const loggingFile = "log4j2.properties"
+
 // metadataDir is what Kafka's format command writes into a log folder beside its identity: the features to start with. It is always
 // the same, so it is made once; formatting each folder anew would cost a start of a JVM per node.
 const metadataDir = "__cluster_metadata-0"
 
 // prepare adds to a downloaded broker what else is needed to start it.
 func (d *distribution) prepare(ctx context.Context) error {
-	conf := filepath.Join(d.dir, "conf")
-	if err := os.Mkdir(conf, 0o755); err != nil {
-		return fmt.Errorf("kafkaserver: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(conf, "log4j2.properties"), []byte(logging), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(d.dir, loggingFile), []byte(logging), 0o644); err != nil {
 		return fmt.Errorf("kafkaserver: %w", err)
 	}
 	scratch, properties := filepath.Join(d.dir, "scratch"), filepath.Join(d.dir, "format.properties")
@@ -73,7 +72,7 @@ func (d *distribution) classPath() (string, error) {
 		return "", fmt.Errorf("kafkaserver: %w", err)
 	}
 	slices.Sort(jars)
-	return strings.Join(append([]string{filepath.Join(d.dir, "conf")}, jars...), string(filepath.ListSeparator)), nil
+	return strings.Join(jars, string(filepath.ListSeparator)), nil
 }
 
 // format makes an empty log folder that belongs to a cluster and a node. Only a controller begins with features.
