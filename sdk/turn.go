@@ -9,11 +9,11 @@ import (
 type PollStatus uint8
 
 const (
-	// NothingAvailable: the engine waits for NotifyAvailable or the next control before it polls again.
+	// NothingAvailable means that the engine waits for NotifyAvailable or the next control before it polls again.
 	NothingAvailable PollStatus = iota
-	// MoreAvailable: the engine polls again when controls are served and there is credit.
+	// MoreAvailable means that the engine polls again when controls are served and there is credit.
 	MoreAvailable
-	// EndOfInput: no record will ever follow. Returned again when polled again.
+	// EndOfInput means that no record will ever follow. Returned again when polled again.
 	EndOfInput
 )
 
@@ -45,12 +45,17 @@ type Turn struct {
 	now       func() time.Time
 	deadline  time.Time
 	preempted *atomic.Bool
-	calls     uint
+	calls     int
+	look      int // the call at which the clock is read next
 }
 
-// clockEvery is how many calls of ShouldYield share one reading of the clock: reading it for each record would cost more
-// than most records do.
-const clockEvery = 8
+// Reading the clock for each element would cost more than most elements do. It is read at the firstLook-th call of
+// ShouldYield; a turn that has then used little of its time looks again only after eight times as many calls, another
+// one every few calls.
+const (
+	firstLook = 8
+	slowLook  = 2
+)
 
 // NewTurn returns a turn for engines and test harnesses. now gives the time; preempted, when not nil, ends the turn at
 // the next element once it is true.
@@ -62,7 +67,7 @@ func NewTurn(limits TurnLimits, now func() time.Time, preempted *atomic.Bool) *T
 
 // Restart fills the budgets again and starts the clock, so that one Turn serves many polls.
 func (t *Turn) Restart() {
-	t.records, t.bytes, t.calls = t.limits.Records, t.limits.Bytes, 0
+	t.records, t.bytes, t.calls, t.look = t.limits.Records, t.limits.Bytes, 0, firstLook
 	t.deadline = t.now().Add(t.limits.Duration)
 }
 
@@ -88,7 +93,21 @@ func (t *Turn) ShouldYield() bool {
 		return true
 	}
 	t.calls++
-	return t.calls%clockEvery == 0 && !t.now().Before(t.deadline)
+	return t.calls >= t.look && t.late()
+}
+
+// late reads the clock and plans the next look.
+func (t *Turn) late() bool {
+	left := t.deadline.Sub(t.now())
+	switch {
+	case left <= 0:
+		return true // and again at each further call
+	case left > t.limits.Duration-t.limits.Duration/16:
+		t.look = 8 * t.calls
+	default:
+		t.look = t.calls + slowLook
+	}
+	return false
 }
 
 // Output takes what a turn produces. It is valid only during the call of Poll it was given to, on that goroutine.

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"syscall"
@@ -72,7 +71,7 @@ func BenchmarkEngineCost(b *testing.B) {
 		for _, p := range []int{1, 16, 128, 512} {
 			b.Run(fmt.Sprintf("view=%t/parallelism=%d", view, p), func(b *testing.B) {
 				per := max(int64(b.N)/int64(p), 1)
-				cfg := fake.Config{Splits: p, RecordsPerSplit: per, View: view, ChunkSize: 1024}
+				cfg := fake.Config{Splits: p, RecordsPerSplit: per, View: view, ChunkSize: 1024, Shared: true}
 				n := float64(per) * float64(p)
 				b.ReportAllocs()
 				sink := blackhole.New(blackhole.Off)
@@ -113,7 +112,7 @@ func driveByHand(b *testing.B, cfg fake.Config) time.Duration {
 	started := cpu()
 	ctx := bare{bell: make(chan struct{}, 1)}
 	r := must(src.NewReader(ctx))
-	if err := r.Open(context.Background()); err != nil {
+	if err := r.Open(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	var splits []fake.Split

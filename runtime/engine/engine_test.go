@@ -141,7 +141,7 @@ func TestStopTakesASavepointAndEverythingBeforeItIsCommitted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
 		if n := len(l.visible()); n != 0 {
 			t.Errorf("%d records are visible before any checkpoint", n)
 		}

@@ -161,14 +161,14 @@ func TestAStuckSinkBlocksNoControl(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
 				stuck.Store(true)
-				time.Sleep(10 * time.Second)
+				time.Sleep(10 * time.Second) //nolint:forbidigo // the clock of the bubble
 				p := metrics.Snapshot()
 				if p.Blocked != 2 {
 					t.Errorf("%d readers are shown as blocked, want 2", p.Blocked)
 				}
-				time.Sleep(time.Minute)
+				time.Sleep(time.Minute) //nolint:forbidigo // the clock of the bubble
 				if q := metrics.Snapshot(); q.Records != p.Records {
 					t.Errorf("readers went on reading without credit: %d, then %d", p.Records, q.Records)
 				}

@@ -41,7 +41,7 @@ func TestRestartsWithChangingParallelismLoseAndRepeatNothing(t *testing.T) {
 							t.Fatal(err)
 						}
 						if life < 40 {
-							time.Sleep(time.Duration(rng.IntN(30)) * time.Millisecond)
+							time.Sleep(time.Duration(rng.IntN(30)) * time.Millisecond) //nolint:forbidigo // the clock of the bubble
 							switch rng.IntN(4) {
 							case 0:
 								h.Stop()
@@ -87,7 +87,7 @@ func TestSavepointWhileRunning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
 		id, err := h.Savepoint(t.Context())
 		if err != nil {
 			t.Fatal(err)

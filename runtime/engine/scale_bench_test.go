@@ -67,7 +67,7 @@ func BenchmarkAdmission(b *testing.B) {
 	before := metrics.Job().Completed.Value()
 	for b.Loop() {
 		for metrics.Job().Completed.Value() == before {
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) //nolint:forbidigo // a benchmark waits for real work
 		}
 		before = metrics.Job().Completed.Value()
 	}
@@ -103,7 +103,7 @@ func BenchmarkRestore(b *testing.B) {
 			b.Fatal(err)
 		}
 		for !h.Ready() {
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) //nolint:forbidigo // a benchmark waits for real work
 		}
 		if n := <-done; n != splits {
 			b.Fatalf("%d splits were restored", n)
@@ -122,7 +122,7 @@ func stopWhenAssigned(b *testing.B, job engine.Job, splits int) {
 		b.Fatal(err)
 	}
 	for metrics := job.Metrics; metrics.Snapshot().Splits < int64(splits); {
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) //nolint:forbidigo // a benchmark waits for real work
 	}
 	h.Stop()
 	if _, err := h.Wait(b.Context()); err != nil {

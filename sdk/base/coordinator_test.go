@@ -150,7 +150,7 @@ func list(splits []at) string {
 // atCodec is compact and strict: the position, a colon, the name.
 type atCodec struct{}
 
-func (atCodec) Version() int { return 1 }
+func (atCodec) Version() int                { return 1 }
 func (atCodec) Encode(s at) ([]byte, error) { return fmt.Appendf(nil, "%d:%s", s.Next, s.Name), nil }
 
 func (atCodec) Decode(version int, data []byte) (at, error) {

@@ -50,7 +50,7 @@ const (
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/feeds" {
 		for _, n := range s.names {
-			fmt.Fprintln(w, n) //nolint:errcheck // the client is gone
+			fmt.Fprintln(w, n)
 		}
 		return
 	}
