@@ -385,3 +385,21 @@ func TestReaderThatFailsInsideTheWindowLosesNothing(t *testing.T) {
 		r.want("journal", "returned a, reader 1 [] []")
 	})
 }
+
+// A split that was assigned and ended before the barrier is in the cut's tracker, below the watermark, and in its evidence. A
+// restore of everything tells its end, and does not give it back although no reader holds it.
+func TestFinishedInTheCutIsNotReturned(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := started(t, 1, nil)
+		r.assign(0, "a")
+		r.serve()
+		r.readers[0].finish("a")
+		cut := r.checkpoint(1)
+		exactlyIn(t, cut, "a", "finished")
+		r.readers[0].begin(&cut.Readers[0])
+		r.forget()
+		r.failover(cut)
+		r.serve()
+		r.want("restored", "close, new [], start, finished a, reader 0 [] [], reconciled 6")
+	})
+}

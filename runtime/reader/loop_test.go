@@ -311,7 +311,7 @@ func TestEvidenceStaysUntilACheckpointContainsIt(t *testing.T) {
 		complete(1) // taken before the split ended
 		s := r.barrier(2)
 		if got := splitIDs(s.Finished); !slices.Equal(got, []string{"a"}) || !slices.Equal(splitIDs(s.Splits), []string{"b"}) {
-			t.Errorf("checkpoint 2 has %v, finished %v", splitIDs(s.Splits), got)
+			t.Fatalf("checkpoint 2 has %v, finished %v", splitIDs(s.Splits), got)
 		}
 		if !strings.Contains(string(s.Finished[0].Data.Data), "42") {
 			t.Errorf("the evidence is %s", s.Finished[0].Data.Data)
