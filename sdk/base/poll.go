@@ -46,7 +46,7 @@ func (r *Reader[E, S, St]) serve(turn *sdk.Turn) error {
 		if s == nil || err != nil {
 			return err
 		}
-		if err := r.emit(turn, s); err != nil || r.out.refused {
+		if over, err := r.emit(turn, s); over || err != nil {
 			return err
 		}
 	}
@@ -143,13 +143,13 @@ func (r *Reader[E, S, St]) settle(s *splitState[E, S, St]) {
 	}
 }
 
-// emit serves s until the turn has to end or nothing of it is left.
-func (r *Reader[E, S, St]) emit(turn *sdk.Turn, s *splitState[E, S, St]) error {
+// emit serves s until nothing of it is left or the turn is over. That has to be remembered, not asked again: a turn looks at
+// the clock once in several questions, so the answer to the next one may be that there is time.
+func (r *Reader[E, S, St]) emit(turn *sdk.Turn, s *splitState[E, S, St]) (over bool, err error) {
 	r.out.split = s.id
 	for len(s.pieces) > 0 {
 		elements := s.pieces[0].elements[s.done:]
 		var n int
-		var err error
 		if r.cfg.Emit != nil {
 			n, err = r.emitEach(turn, s, elements)
 		} else {
@@ -157,16 +157,16 @@ func (r *Reader[E, S, St]) emit(turn *sdk.Turn, s *splitState[E, S, St]) error {
 		}
 		s.done += n
 		if err != nil {
-			return fmt.Errorf("split %q: emit: %w", s.id, err)
+			return true, fmt.Errorf("split %q: emit: %w", s.id, err)
 		}
 		if n < len(elements) {
 			s.feed.enqueue(s) // behind the others
-			return nil
+			return true, nil
 		}
 		s.pop()
 	}
 	r.settle(s)
-	return nil
+	return r.out.refused, nil
 }
 
 func (r *Reader[E, S, St]) emitEach(turn *sdk.Turn, s *splitState[E, S, St], elements []E) (int, error) {

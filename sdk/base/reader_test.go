@@ -424,6 +424,34 @@ func TestBudgetsOfATurn(t *testing.T) {
 	}
 }
 
+// A turn looks at the clock once in several questions. Out of time it must end, whichever part of Poll is told so, and have
+// emitted something.
+func TestATurnOutOfTimeEnds(t *testing.T) {
+	for size := 1; size <= 20; size++ {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLoop(t, (&counting{size: size}).config())
+			looks := 0
+			l.turn = sdk.NewTurn(sdk.TurnLimits{Records: 1 << 20, Bytes: 1 << 20, Duration: 0}, func() time.Time {
+				if looks++; looks > 10_000 {
+					t.Fatal("the turn does not end")
+				}
+				return time.Now()
+			}, nil)
+			l.out.turn = l.turn
+			l.add(at{"a", 0}, at{"b", 0})
+			for range 50 {
+				synctest.Wait()
+				before := len(l.out.records)
+				l.must()
+				if n := len(l.out.records) - before; n == 0 || n > 16 {
+					t.Errorf("chunks of %d: %d records in a turn without time, want a few", size, n)
+				}
+			}
+			l.close()
+		})
+	}
+}
+
 func TestAKnownSplitIsAddedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counting{size: 5, end: map[string]int64{"a": 50}}
