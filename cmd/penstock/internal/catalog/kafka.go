@@ -3,7 +3,6 @@ package catalog
 import (
 	"errors"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/penstock-dev/penstock/cmd/penstock/internal/option"
@@ -18,7 +17,8 @@ func kafkaSource() Source {
 		New: func() (option.Group, func() (Built, error)) {
 			s := &kafka.Source{
 				Start: kafka.Earliest(), DiscoveryInterval: kafka.DefaultDiscoveryInterval,
-				ClientID: kafka.DefaultClientID, DialTimeout: kafka.DefaultDialTimeout,
+				OnLost: kafka.Fail, OnRecreated: kafka.Fail, OnDeleted: kafka.Fail,
+				ClientID: kafka.DefaultClientID, DialTimeout: kafka.DefaultDialTimeout, IdleTimeout: kafka.DefaultIdleTimeout,
 				FetchMaxWait: kafka.DefaultFetchMaxWait, FetchMaxPartitionBytes: kafka.DefaultFetchMaxPartitionBytes, FetchMaxBytes: kafka.DefaultFetchMaxBytes,
 				MaxDecompressBatchBytes: kafka.DefaultMaxDecompressBatchBytes, BrokerMaxReadBytes: kafka.DefaultBrokerMaxReadBytes,
 			}
@@ -40,8 +40,19 @@ func kafkaOptions(s *kafka.Source) []*option.Option {
 			option.Named[kafka.Isolation]{Name: "read_committed", Value: kafka.ReadCommitted},
 			option.Named[kafka.Isolation]{Name: "read_uncommitted", Value: kafka.ReadUncommitted}),
 		discoveryInterval(&s.DiscoveryInterval),
+		option.Words("on_lost", &s.OnLost, "What to do when the log does not hold a position any more (retention, truncation): end the job, go on with the earliest record that was not read, or go on at the end. Counted and logged with the range.",
+			kafka.Fail, kafka.ContinueEarliest, kafka.ContinueLatest),
+		option.Words("on_recreated", &s.OnRecreated, "What to do when a topic was deleted and created anew under its name: end the job, or read the new one from its start.",
+			kafka.Fail, kafka.ContinueEarliest),
+		option.Words("on_deleted", &s.OnDeleted, "What to do when the cluster lists a topic no more: end the job, or keep the position, read the others and go on when it is back.",
+			kafka.Fail, kafka.Wait),
+		option.Text("commit_group", &s.CommitGroup, "Consumer group that the positions of completed checkpoints are committed to, for tools that show lag. A group of its own, without members. It is never read from."),
+		kafkaTLS(&s.TLS),
+		kafkaSASL(&s.SASL),
 		option.Text("client_id", &s.ClientID, "What brokers see in logs, metrics and quotas."),
+		option.Text("rack", &s.Rack, "Where this process runs, as brokers name it in broker.rack: they may then send records from a replica there."),
 		option.Duration("dial_timeout", &s.DialTimeout, 0, "Limit of one attempt to connect."),
+		option.Duration("idle_timeout", &s.IdleTimeout, 0, "When a connection that is not used is closed; less than what load balancers in between allow."),
 		option.Number("records_per_second", &s.RecordsPerSecond, 0, "Limit of each reader; 0 is no limit."),
 		option.Duration("fetch_max_wait", &s.FetchMaxWait, 0, "How long a broker may hold a fetch when it has nothing new."),
 		option.Size("fetch_max_partition_bytes", &s.FetchMaxPartitionBytes, 0, anySize, "What one fetch brings of one partition at most, as stored. A larger batch is still read."),
@@ -77,126 +88,29 @@ func discoveryInterval(into *time.Duration) *option.Option {
 	})
 }
 
-const positionForms = "{timestamp: 2026-01-02T03:04:05Z}, {offsets: {topic: {0: 17}}}"
-
-// position is earliest, latest, or a mapping with one entry. A stop has no earliest.
-func position(name string, into *kafka.Position, shown, meaning string) *option.Option {
-	words := []string{"earliest", "latest"}
-	form := "earliest | latest | {timestamp: time} | {offsets: {topic: {partition: offset}}}"
-	if name == "stop" {
-		words = words[1:]
-		form = "latest | {timestamp: time} | {offsets: {topic: {partition: offset}}}"
-	}
-	return option.Custom(name, form, shown, meaning, func(v option.Value) {
-		if !v.IsMapping() {
-			symbolic(v, name, words, into)
-			return
-		}
-		count := 0
-		for kind, entry := range v.Mapping("") {
-			if count++; count > 1 {
-				entry.ProblemAtName("a %s has one entry, and there is another before this one", name)
-				continue
-			}
-			switch kind {
-			case "timestamp":
-				timestamp(entry, into)
-			case "offsets":
-				offsets(entry, into)
-			default:
-				entry.ProblemAtName("is not a %s (timestamp, offsets%s)", name, guess(kind, []string{"timestamp", "offsets"}))
-			}
-		}
-		if count == 0 {
-			v.Problem("is empty, want one of %s", positionForms)
-		}
-	})
-}
-
-func symbolic(v option.Value, name string, words []string, into *kafka.Position) {
-	text, ok := v.Text(words[0] + ", or one of " + positionForms)
-	if !ok {
-		return
-	}
-	switch text {
-	case "latest":
-		*into = kafka.Latest()
-	case words[0]:
-		*into = kafka.Earliest()
-	default:
-		list := words[0]
-		if len(words) > 1 {
-			list += ", " + words[1]
-		}
-		v.Problem("%q is not a %s (%s, %s%s)", text, name, list, positionForms, guess(text, words))
-	}
-}
-
-func guess(text string, words []string) string {
-	if s := option.Suggest(text, words); s != "" {
-		return "; did you mean " + strconv.Quote(s) + "?"
-	}
-	return ""
-}
-
-func timestamp(v option.Value, into *kafka.Position) {
-	text, ok := v.Text("a time")
-	if !ok {
-		return
-	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			*into = kafka.Timestamp(t)
-			return
-		}
-	}
-	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms >= 0 {
-		*into = kafka.Timestamp(time.UnixMilli(ms))
-		return
-	}
-	v.Problem("%q is not a time (for example 2026-01-02T03:04:05Z, 2026-01-02, or milliseconds since 1970)", text)
-}
-
-func offsets(v option.Value, into *kafka.Position) {
-	const want = "offsets by topic and partition, for example {orders: {0: 17}}"
-	all := map[string]map[int32]int64{}
-	for topic, entry := range v.Mapping(want) {
-		all[topic] = map[int32]int64{}
-		for partition, at := range entry.Mapping("offsets by partition, for example {0: 17}") {
-			p, err := strconv.ParseInt(partition, 10, 32)
-			if err != nil || p < 0 {
-				at.ProblemAtName("%q is not a partition number", partition)
-				continue
-			}
-			text, ok := at.Text("an offset")
-			if !ok {
-				continue
-			}
-			o, err := strconv.ParseInt(text, 10, 64)
-			if err != nil || o < 0 {
-				at.Problem("%q is not an offset", text)
-				continue
-			}
-			all[topic][int32(p)] = o
-		}
-	}
-	if len(all) == 0 {
-		v.Problem("names no topic, want %s", want)
-	}
-	*into = kafka.Offsets(all)
-}
-
 // kafkaBlame names the option that an error is most probably about.
 func kafkaBlame(err error) string {
+	if e, ok := errors.AsType[*kafka.OptionError](err); ok {
+		return e.Option
+	}
+	if e, ok := errors.AsType[*kafka.ConnectionError](err); ok {
+		return e.Option
+	}
 	switch {
 	case errors.Is(err, kafka.ErrLogin):
 		return "sasl"
 	case errors.Is(err, kafka.ErrUnreachable):
 		return "brokers"
-	case errors.Is(err, kafka.ErrTopicMissing), errors.Is(err, kafka.ErrTopicReplaced):
+	case errors.Is(err, kafka.ErrTopicMissing):
 		return "topics"
-	case errors.Is(err, kafka.ErrOffsetOutOfRange):
+	case errors.Is(err, kafka.ErrTopicReplaced):
+		return "on_recreated"
+	case errors.Is(err, kafka.ErrNotCommitted):
 		return "start"
+	case errors.Is(err, kafka.ErrGroup):
+		return "commit_group"
+	case errors.Is(err, kafka.ErrOffsetOutOfRange), errors.Is(err, kafka.ErrTruncated):
+		return "on_lost"
 	}
 	return ""
 }

@@ -152,7 +152,7 @@ checkpoint: {dir: ./s, interval: 5 parsecs}
 	code, _, stderr := do(t, "validate", path)
 	want := strings.ReplaceAll(`F:2:1: paralelism: unknown field (did you mean "parallelism"?)
 F:5:14: source.kafka.brokers: "not-a-list" is not a list (write ["not-a-list"])
-F:7:12: source.kafka.start: "latset" is not a start (earliest, latest, {timestamp: 2026-01-02T03:04:05Z}, {offsets: {topic: {0: 17}}}; did you mean "latest"?)
+F:7:12: source.kafka.start: "latset" is not a start (earliest, latest, {timestamp: 2026-01-02T03:04:05Z}, {offsets: {topic: {0: 17}}}, {committed: {group: name}}; did you mean "latest"?)
 F:9:29: sink.file.format: "jsno" is not a known format (jsonl, raw; did you mean "jsonl"?)
 F:10:34: checkpoint.interval: "5 parsecs" is not a duration (for example 500ms, 5s, 1m30s)
 5 problems

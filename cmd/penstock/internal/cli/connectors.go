@@ -69,11 +69,11 @@ func (c *command) pages() []page {
 	}
 	for _, s := range c.catalog.Sources {
 		group, _ := s.New()
-		list = append(list, page{s.Name, "source", s.Summary, s.Guarantee, group.Options})
+		list = append(list, page{s.Name, "source", s.Summary, s.Guarantee, flatten(group.Options)})
 	}
 	for _, s := range c.catalog.Sinks {
 		group, _ := s.New()
-		list = append(list, page{s.Name, "sink", s.Summary, s.Guarantee, group.Options})
+		list = append(list, page{s.Name, "sink", s.Summary, s.Guarantee, flatten(group.Options)})
 	}
 	return list
 }
@@ -142,8 +142,21 @@ func (p page) writeMarkdown(out io.Writer) {
 func jobOptions(sections option.Group) []*option.Option {
 	var list []*option.Option
 	for _, o := range sections.Options {
+		if o.Name == "runtime" { // a page of its own
+			list = append(list, o)
+			continue
+		}
+		list = append(list, flatten([]*option.Option{o})...)
+	}
+	return list
+}
+
+// flatten puts the options of a section behind it, with its name before theirs.
+func flatten(options []*option.Option) []*option.Option {
+	var list []*option.Option
+	for _, o := range options {
 		list = append(list, o)
-		if o.Group == nil || o.Name == "runtime" {
+		if o.Group == nil {
 			continue
 		}
 		for _, inner := range o.Group.Options {
