@@ -28,8 +28,9 @@ func serveBroker() error {
 	return err
 }
 
-// startBroker runs the embedded broker in a process of its own, so that it outlives whatever is killed.
-func startBroker(ctx context.Context, self string) (address string, stop func(), err error) {
+// startBroker runs the embedded broker in a process of its own, so that it outlives whatever is killed. started, when not nil, is
+// given the process.
+func startBroker(ctx context.Context, self string, started func(*exec.Cmd)) (address string, stop func(), err error) {
 	if self == "" {
 		if self, err = os.Executable(); err != nil {
 			return "", nil, err
@@ -48,6 +49,9 @@ func startBroker(ctx context.Context, self string) (address string, stop func(),
 	if err := cmd.Start(); err != nil {
 		return "", nil, fmt.Errorf("start the broker: %w", err)
 	}
+	if started != nil {
+		started(cmd)
+	}
 	stop = func() { _ = errors.Join(in.Close(), cmd.Wait()) }
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
@@ -55,6 +59,21 @@ func startBroker(ctx context.Context, self string) (address string, stop func(),
 		return "", nil, fmt.Errorf("the broker says no address: %w", err)
 	}
 	return line[:len(line)-1], stop, nil
+}
+
+// more writes one record to each partition.
+func more(ctx context.Context, brokers []string, partitions int) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for p := range partitions {
+		if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Partition: int32(p), Value: []byte("more")}).FirstErr(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // perTransaction is how many records a transaction holds; every fourth one is aborted.

@@ -70,16 +70,24 @@ func crash(ctx context.Context, c config) (report, error) {
 	return r, os.RemoveAll(dir)
 }
 
+// build builds the command.
+func build(ctx context.Context, path string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/penstock-dev/penstock/cmd/penstock")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build penstock: %w: %s", err, out)
+	}
+	return nil
+}
+
 func (c config) in(ctx context.Context, dir string) (report, error) {
 	if c.penstock == "" {
 		c.penstock = filepath.Join(dir, "penstock")
-		build := exec.CommandContext(ctx, "go", "build", "-o", c.penstock, "github.com/penstock-dev/penstock/cmd/penstock")
-		if out, err := build.CombinedOutput(); err != nil {
-			return report{}, fmt.Errorf("build penstock: %w: %s", err, out)
+		if err := build(ctx, c.penstock); err != nil {
+			return report{}, err
 		}
 	}
 	if len(c.brokers) == 0 {
-		address, stop, err := startBroker(ctx, c.self)
+		address, stop, err := startBroker(ctx, c.self, nil)
 		if err != nil {
 			return report{}, err
 		}
