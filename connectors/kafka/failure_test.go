@@ -27,6 +27,16 @@ func says(t *testing.T, err, target error, parts ...string) {
 	}
 }
 
+// connectionErrorIn finds what is said of the way to the cluster.
+func connectionErrorIn(t *testing.T, err error) *ConnectionError {
+	t.Helper()
+	e, ok := errors.AsType[*ConnectionError](err)
+	if !ok {
+		t.Fatalf("no ConnectionError in %v", err)
+	}
+	return e
+}
+
 func TestAnOffsetBelowTheLogStartIsAnErrorThatNamesWhatIsLost(t *testing.T) {
 	t.Parallel()
 	b := broker(t, kafkatest.Options{Topics: map[string]int32{"orders": 1}})

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"go.uber.org/goleak"
 
+	"github.com/penstock-dev/penstock/conformance/kafkaserver"
 	"github.com/penstock-dev/penstock/connectors/kafka/kafkatest"
 )
 
@@ -24,8 +25,13 @@ func TestMain(m *testing.M) {
 	if size := os.Getenv(brokerBytes); size != "" {
 		os.Exit(serveBench(size))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(withServers{m})
 }
+
+// withServers closes the servers that tests share before the search for leaks.
+type withServers struct{ m *testing.M }
+
+func (w withServers) Run() int { return kafkaserver.Main(w.m) }
 
 func serveBench(size string) int {
 	n, err := strconv.Atoi(size)
