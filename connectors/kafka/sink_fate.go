@@ -84,7 +84,7 @@ func fateRequest(t *topic, w *written) *kmsg.FetchRequest {
 	of.Topic, of.TopicID = t.name, t.id
 	of.Partitions = append(of.Partitions, partition)
 	req := kmsg.NewPtrFetchRequest()
-	req.MaxBytes = 1
+	req.MaxBytes = 1 << 20 // the embedded broker leaves aborted transactions out of an answer that this cuts short
 	req.IsolationLevel = 1 // read committed
 	req.SessionEpoch = -1
 	req.Topics = append(req.Topics, of)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
 )
 
 // pool lends the transactional ids of one task. A transaction stays open until its checkpoint has completed, and the next one begins
@@ -126,10 +125,3 @@ func (w *transactionWriter) start(ctx context.Context, s *slot) (err error) {
 	}
 	return s.client.BeginTransaction()
 }
-
-// key identifies a transaction for good: no two begin with the same epoch.
-type key struct {
-	producerID int64
-	epoch      int16
-}
-

@@ -31,6 +31,14 @@ type prepared struct {
 	Places []written `json:"places"`
 }
 
+// key identifies a transaction for good: no two begin with the same epoch.
+type key struct {
+	producerID int64
+	epoch      int16
+}
+
+func (p *prepared) key() key { return key{p.ProducerID, p.Epoch} }
+
 // written is what a transaction wrote to one partition. Producer id and epoch belong to no other transaction, because every one begins
 // with a raised epoch; so a batch at First that bears them is of this one.
 type written struct {

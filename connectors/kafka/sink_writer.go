@@ -124,7 +124,7 @@ func (w *transactionWriter) Prepare(ctx context.Context, checkpoint sdk.Checkpoi
 	if err != nil {
 		return nil, fmt.Errorf("kafka sink: %w", err)
 	}
-	w.open[key{id, epoch}], w.current = t, nil
+	w.open[p.key()], w.current = t, nil
 	w.metrics.prepared.Set(float64(len(w.open)))
 	return data, nil
 }
@@ -139,7 +139,7 @@ func (w *transactionWriter) Commit(ctx context.Context, data []byte) error {
 }
 
 func (w *transactionWriter) commit(ctx context.Context, p *prepared) error {
-	k := key{p.ProducerID, p.Epoch}
+	k := p.key()
 	t := w.open[k]
 	if t != nil && t.slot.client != nil {
 		err := t.slot.client.EndTransaction(ctx, kgo.TryCommit)
@@ -180,8 +180,8 @@ func (w *transactionWriter) Discard(ctx context.Context, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if t := w.open[key{p.ProducerID, p.Epoch}]; t != nil {
-		delete(w.open, key{p.ProducerID, p.Epoch})
+	if t := w.open[p.key()]; t != nil {
+		delete(w.open, p.key())
 		w.metrics.prepared.Set(float64(len(w.open)))
 		t.slot.drop() // it does not know
 		w.pool.give(t.slot)
