@@ -81,7 +81,7 @@ func (c *Channel) Send(b *sdk.Batch) bool {
 	c.queued.Add(1)
 	c.bytes.Add(b.Bytes())
 	c.push(Item{Batch: b})
-	ring := c.mu.unrung*2 >= c.credit
+	ring := c.mu.unrung*4 >= c.credit
 	if ring {
 		c.mu.unrung = 0
 	}

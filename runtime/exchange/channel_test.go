@@ -134,8 +134,8 @@ func (w *walker) check() error {
 	switch {
 	case waiting && w.unflushed == 0 && !w.receiverRung:
 		return fmt.Errorf("%v waits, the sender has flushed, and the parked receiver was not rung", w.model)
-	case waiting && 2*w.batches() >= w.c.credit && 2*w.unflushed >= w.c.credit && !w.receiverRung:
-		return fmt.Errorf("half of the credit waits and the parked receiver was not rung")
+	case waiting && 4*w.batches() >= w.c.credit && 4*w.unflushed >= w.c.credit && !w.receiverRung:
+		return fmt.Errorf("a quarter of the credit waits and the parked receiver was not rung")
 	case w.starved && 2*w.batches() <= w.c.credit:
 		return fmt.Errorf("the sender starves with %d of %d queued", w.batches(), w.c.credit)
 	case queuedBatches(w.c) != w.batches():

@@ -8,7 +8,7 @@
 // side of all channels of one sink task: it aligns barriers, so that everything behind a barrier waits in its channel until
 // the barrier has arrived on all of them.
 //
-// Waking a parked goroutine costs more than moving a batch. A sender therefore rings only when half of the credit is
+// Waking a parked goroutine costs more than moving a batch. A sender therefore rings only when a quarter of the credit is
 // waiting or when it has nothing more to send ([Router.Flush]); a receiver rings a starved sender only when half of the
 // credit is free again.
 package exchange
