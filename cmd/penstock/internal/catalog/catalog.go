@@ -49,7 +49,7 @@ type Catalog struct {
 func Shipped(out io.Writer) Catalog {
 	return Catalog{
 		Sources: []Source{kafkaSource(), fakeSource()},
-		Sinks:   []Sink{fileSink(), stdoutSink(out), blackholeSink()},
+		Sinks:   []Sink{fileSink(), kafkaSink(), stdoutSink(out), blackholeSink()},
 	}
 }
 
