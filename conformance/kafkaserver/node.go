@@ -205,6 +205,15 @@ func (s *Server) Restart(id int) error {
 	return n.start()
 }
 
+// DataDir is where a node keeps its logs; empty when there is no such node. What is in it may only be changed while the node does not run.
+func (s *Server) DataDir(id int) string {
+	n, err := s.node(id)
+	if err != nil {
+		return ""
+	}
+	return n.dir
+}
+
 // WaitReady returns when every broker is registered with the controller and serves.
 func (s *Server) WaitReady(ctx context.Context) error {
 	return s.await(ctx, func(c clusterView) bool { return len(c.brokers) >= max(len(s.Brokers()), 1) })
