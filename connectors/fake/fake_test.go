@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -121,9 +122,7 @@ func (a *attempt) close() {
 func (a *attempt) verify(cfg Config, from, to map[int]int64) {
 	a.t.Helper()
 	next := make(map[int]int64, len(from))
-	for split, i := range from {
-		next[split] = i
-	}
+	maps.Copy(next, from)
 	for rec := range a.out.batch.All() {
 		split, i := int(rec.Partition), rec.Offset
 		if !cfg.Shared {

@@ -157,12 +157,7 @@ func plain(b []byte) bool {
 		}
 		b = b[8:]
 	}
-	for _, c := range b {
-		if special(c) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b, special)
 }
 
 const hexDigits = "0123456789abcdef"

@@ -261,15 +261,15 @@ func (m *coreModel) step(t *rapid.T) {
 			m.phase, want = checkpoint.Idle, "Aborted"
 		}
 	}
-	got := ""
+	var got strings.Builder
 	for _, effect := range m.core.Step(e) {
 		name, _, _ := strings.Cut(describe(effect), "{")
-		got += name
+		got.WriteString(name)
 		if s, ok := effect.(checkpoint.Store); ok && (len(s.Manifest.Readers) != m.readers || len(s.Manifest.Sinks) != m.sinks) {
 			t.Fatalf("stored with %d readers and %d sinks", len(s.Manifest.Readers), len(s.Manifest.Sinks))
 		}
 	}
-	if got != want || m.core.Phase() != m.phase {
-		t.Fatalf("%T%+v: %q in %s, want %q in %s", e, e, got, m.core.Phase(), want, m.phase)
+	if got.String() != want || m.core.Phase() != m.phase {
+		t.Fatalf("%T%+v: %q in %s, want %q in %s", e, e, got.String(), m.core.Phase(), want, m.phase)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // encodedSplit has an id and ten bytes of data.
 func encodedSplit(id sdk.SplitID) protocol.Split {
-	return protocol.Split{ID: id, Data: sdk.VersionedBytes{Version: 1, Data: []byte(fmt.Sprintf("%-10.10s", id))}}
+	return protocol.Split{ID: id, Data: sdk.VersionedBytes{Version: 1, Data: fmt.Appendf(nil, "%-10.10s", id)}}
 }
 
 func encodedSplits(ids ...string) []protocol.Split {

@@ -84,8 +84,10 @@ func TestReaderAndCoordinatorFailTogether(t *testing.T) {
 		cfg := fake.Config{Splits: 9, RecordsPerSplit: 2000, ChunkSize: 50, Faults: fake.Faults{
 			FetchLatency: time.Millisecond,
 			Script: []fake.Fault{
-				{Kind: fake.FailEmit, Split: 1, Record: 300, Times: 3}, {Kind: fake.FailFetch, Split: 2, Record: 900, Times: 4},
-				{Kind: fake.FailEmit, Split: 7, Record: 1999, Times: 3}, {Kind: fake.PanicEmit, Split: 8, Record: 3, Times: 2},
+				{Kind: fake.FailEmit, Split: 1, Record: 300, Times: 3},
+				{Kind: fake.FailFetch, Split: 2, Record: 900, Times: 4},
+				{Kind: fake.FailEmit, Split: 7, Record: 1999, Times: 3},
+				{Kind: fake.PanicEmit, Split: 8, Record: 3, Times: 2},
 			},
 		}}
 		calls := 0

@@ -27,7 +27,7 @@ func parseLegal(t *testing.T) map[string]string {
 		if !ok {
 			t.Fatalf("line %q has no state", line)
 		}
-		for _, rule := range strings.Fields(rest) {
+		for rule := range strings.FieldsSeq(rest) {
 			event, to, _ := strings.Cut(rule, ">")
 			next[state+" "+event] = to
 		}
