@@ -209,7 +209,7 @@ func one(ctx context.Context, penstock, file string, log *os.File, moment <-chan
 		return true, nil
 	case <-moment:
 		err := cmd.Process.Signal(syscall.SIGKILL)
-		<-done
+		_ = <-done // killed: that is what it says
 		if errors.Is(err, os.ErrProcessDone) {
 			err = nil // it ended in the same moment; the next life says so
 		}

@@ -41,7 +41,7 @@ func (j *job) triggerDue(now time.Time) {
 
 // whole reports that a checkpoint could be cut: every task runs and every reader is registered.
 func (j *job) whole() bool {
-	if j.starting || !j.coordUp || j.wholeAt != never || j.coordAt != never {
+	if j.starting || !j.coordUp || pending(j.wholeAt) || pending(j.coordAt) {
 		return false
 	}
 	for _, r := range j.regions {

@@ -215,7 +215,7 @@ func (j *job) sinkOpened(task int, attempt protocol.Attempt) {
 
 // taskFailed meets the failure of a reader or a sink task.
 func (j *job) taskFailed(what string, scope telemetry.RestartScope, r *region, err error) {
-	if j.ended || r.down || j.wholeAt != never {
+	if j.ended || r.down || pending(j.wholeAt) {
 		return
 	}
 	whole := j.cfg.Exchange != exchange.Forward || j.starting
@@ -287,13 +287,13 @@ func (j *job) await(what string, waits []<-chan struct{}, then func()) {
 // restartDue starts again what has left and has waited long enough.
 func (j *job) restartDue(now time.Time) {
 	switch {
-	case j.wholeAt != never:
+	case pending(j.wholeAt):
 		if j.stopping == 0 && !now.Before(j.wholeAt) {
 			j.wholeAt = never
 			j.startAll()
 		}
 		return
-	case j.coordAt != never && j.stopping == 0 && !now.Before(j.coordAt):
+	case pending(j.coordAt) && j.stopping == 0 && !now.Before(j.coordAt):
 		j.coordAt = never
 		j.newCoordinator()
 	}

@@ -34,7 +34,7 @@ func (p readerReports) on(id sdk.ReaderID, attempt protocol.Attempt, f func(j *j
 func (p readerReports) Opened(id sdk.ReaderID, attempt protocol.Attempt) {
 	p.on(id, attempt, func(j *job, r *region) {
 		r.readerOpen = true
-		if j.coord != nil && j.coordAt == never {
+		if j.coord != nil && !pending(j.coordAt) {
 			j.coord.ReaderUp(id, attempt, r.reader.Mailbox(), r.stats)
 		}
 		j.updateReady()
@@ -104,7 +104,7 @@ var _ coordinator.Reports = coordinatorReports{}
 
 func (p coordinatorReports) on(epoch protocol.Epoch, f func(j *job)) {
 	p.j.post(func() {
-		if p.j.coord.Epoch() != epoch || p.j.coordAt != never || p.j.wholeAt != never {
+		if p.j.coord.Epoch() != epoch || pending(p.j.coordAt) || pending(p.j.wholeAt) {
 			p.j.stats.StaleCallbacks.Inc()
 			return
 		}

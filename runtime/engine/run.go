@@ -144,3 +144,6 @@ func (h *Handle) Ready() bool { return h.job != nil && h.job.ready.Load() }
 
 // never is a time that does not come.
 var never = time.Unix(1<<40, 0)
+
+// pending reports that t will come, or has come.
+func pending(t time.Time) bool { return t.Before(never) }

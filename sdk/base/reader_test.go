@@ -593,8 +593,6 @@ type releasing struct {
 	*counting
 	released *int
 	open     int
-	batches  int
-	early    bool
 }
 
 func (r *releasing) Fetch(ctx context.Context) (Fetched[num], error) {
