@@ -48,7 +48,7 @@ var (
 )
 
 func newHealth(m sdk.Metrics, log limitedLog, login string) *health {
-	return &health{
+	h := &health{
 		log: log, login: login,
 		errors:    m.Counter("broker_errors", "1", "Failed connections to brokers and requests that broke off."),
 		throttled: m.Counter("broker_throttled_milliseconds", "ms", "Time that brokers made this reader wait because of a quota."),
@@ -57,6 +57,8 @@ func newHealth(m sdk.Metrics, log limitedLog, login string) *health {
 		handshake: m.Gauge("brokers_failing_tls", "brokers", "Those of them with which no TLS connection can be made."),
 		states:    make(map[int32]brokerState),
 	}
+	h.countLocked() // nothing has failed yet, and nobody else has h
+	return h
 }
 
 // OnBrokerConnect implements [kgo.HookBrokerConnect]. The error covers the login too.
