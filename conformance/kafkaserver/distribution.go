@@ -18,7 +18,7 @@ import (
 )
 
 // layout changes with what this package itself puts beside the downloaded files.
-const layout = "1"
+const layout = "2"
 
 // resolveWithin bounds the download, which happens once per machine and pinned version.
 const resolveWithin = 5 * time.Minute

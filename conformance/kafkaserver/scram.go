@@ -2,6 +2,7 @@ package kafkaserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -15,16 +16,12 @@ func (s *Server) SetSCRAM(ctx context.Context, user, password string) error {
 		return fmt.Errorf("kafkaserver: %w", err)
 	}
 	defer client.Close()
-	var upserts []kadm.UpsertSCRAM
-	for _, mechanism := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} {
-		upserts = append(upserts, kadm.UpsertSCRAM{User: user, Mechanism: mechanism, Iterations: 4096, Password: password})
-	}
-	altered, err := kadm.NewClient(client).AlterUserSCRAMs(ctx, nil, upserts)
-	if err != nil {
-		return fmt.Errorf("kafkaserver: SCRAM user %q: %w", user, err)
-	}
-	if err := altered.Error(); err != nil {
-		return fmt.Errorf("kafkaserver: SCRAM user %q: %w", user, err)
+	admin := kadm.NewClient(client)
+	for _, mechanism := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} { // one request may name a user once
+		altered, err := admin.AlterUserSCRAMs(ctx, nil, []kadm.UpsertSCRAM{{User: user, Mechanism: mechanism, Iterations: 4096, Password: password}})
+		if err = errors.Join(err, altered.Error()); err != nil {
+			return fmt.Errorf("kafkaserver: SCRAM user %q: %w", user, err)
+		}
 	}
 	return nil
 }

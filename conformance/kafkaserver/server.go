@@ -116,7 +116,7 @@ func (s *Server) start(ctx context.Context, dist *distribution, brokers []int, c
 		n.roles, n.ports[controllerListener] = "controller", ports[0]
 		s.nodes[controller] = n
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.nodes)) {
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(s.nodes))) { // the controller first: the others wait for it
 		if err := s.nodes[id].prepare(cluster, voters, common); err != nil {
 			return err
 		}

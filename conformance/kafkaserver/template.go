@@ -14,13 +14,16 @@ import (
 	"strings"
 )
 
-// logging is the configuration of the broker's log: warnings and worse, in one line each.
+// logging is the configuration of the broker's log: warnings and worse, in one line each, without those about nodes that cannot be
+// reached, which tests see to.
 const logging = `appender.out.type=Console
 appender.out.name=out
 appender.out.layout.type=PatternLayout
 appender.out.layout.pattern=%d{HH:mm:ss.SSS} %p %c{1}: %m%n%throwable{short.message}
 rootLogger.level=warn
 rootLogger.appenderRef.out.ref=out
+logger.network.name=org.apache.kafka.clients.NetworkClient
+logger.network.level=error
 `
 
 // loggingFile is where it is. It is named to the JVM and not put on the class path: an archive of classes allows no folders there.

@@ -46,7 +46,8 @@ func (c *cluster) newClient(options ...kgo.Opt) *kgo.Client {
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.ProducerLinger(0),
 		kgo.MetadataMinAge(100 * time.Millisecond),
-		kgo.RequestTimeoutOverhead(2 * time.Second),
+		kgo.RequestTimeoutOverhead(time.Second),
+		kgo.ProduceRequestTimeout(time.Second), // so that a writer leaves a frozen leader as soon as there is another one
 		kgo.RetryBackoffFn(func(int) time.Duration { return 100 * time.Millisecond }),
 		kgo.DisableClientMetrics(),
 	}, options...)...)
@@ -82,6 +83,26 @@ func (c *cluster) create(name string, partitions int32, replicas int16, config .
 	if _, err := c.admin.CreateTopic(c.t.Context(), partitions, replicas, settings, name); err != nil {
 		c.t.Fatal(err)
 	}
+	c.awaitInSync(name, int(replicas)) // brokers learn of a topic one by one
+}
+
+// awaitInSync waits until so many replicas of partition 0 are in sync.
+func (c *cluster) awaitInSync(topic string, n int) {
+	c.t.Helper()
+	eventually(c.t, "replicas in sync", func(ctx context.Context) (bool, error) {
+		_, p, err := c.metadata(ctx, topic)
+		return len(p.ISR) == n, err
+	})
+}
+
+// partition describes partition 0.
+func (c *cluster) partition(topic string) (p kmsg.MetadataResponseTopicPartition) {
+	c.t.Helper()
+	eventually(c.t, "the partition", func(ctx context.Context) (_ bool, err error) {
+		_, p, err = c.metadata(ctx, topic)
+		return err == nil && p.Leader >= 0, err
+	})
+	return p
 }
 
 func (c *cluster) delete(topic string) {
@@ -100,6 +121,7 @@ func (c *cluster) recreate(topic string, partitions int32, replicas int16) {
 		_, err := c.admin.CreateTopic(ctx, partitions, replicas, nil, topic)
 		return err == nil, err
 	})
+	c.awaitInSync(topic, int(replicas))
 }
 
 // write writes records one batch each, so that offsets and segments are predictable.
@@ -226,9 +248,10 @@ func (c *cluster) source(topics ...string) *kafka.Source {
 // split is a position in partition 0 as a checkpoint holds it.
 func (c *cluster) split(topic string, offset int64, epoch int32) kafka.Split {
 	c.t.Helper()
-	id, _, err := c.metadata(c.t.Context(), topic)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	var id [16]byte
+	eventually(c.t, "the topic", func(ctx context.Context) (_ bool, err error) {
+		id, _, err = c.metadata(ctx, topic)
+		return err == nil, err
+	})
 	return kafka.Split{Topic: topic, TopicID: id, Offset: offset, Epoch: epoch, Stop: kafka.NoStop}
 }

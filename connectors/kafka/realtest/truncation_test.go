@@ -17,8 +17,7 @@ func outdated(t *testing.T, c *cluster) (topic string, live *job, at kafka.Split
 	topic = c.topic(1, 2, "min.insync.replicas=1", "unclean.leader.election.enable=true")
 	c.write(numbered(topic, 0, 10)...)
 	c.awaitInSync(topic, 2)
-	_, p, err := c.metadata(t.Context(), topic)
-	must(t, err)
+	p := c.partition(topic)
 	leader, follower := int(p.Leader), 0
 	for _, r := range p.Replicas {
 		if int(r) != leader {
@@ -107,8 +106,7 @@ func TestRecordsOfOneReplicaAloneAreNotShownWhileTwoHaveToHaveThem(t *testing.T)
 	topic := c.topic(1, 2, "min.insync.replicas=2")
 	c.write(numbered(topic, 0, 5)...)
 	c.awaitInSync(topic, 2)
-	_, p, err := c.metadata(t.Context(), topic)
-	must(t, err)
+	p := c.partition(topic)
 	follower := p.Replicas[0]
 	if follower == p.Leader {
 		follower = p.Replicas[1]
