@@ -39,8 +39,8 @@ func Example_run() {
 		report(err)
 		return
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
-	for range 2 {           // the second run finds that the job has finished
+	defer os.RemoveAll(dir)
+	for range 2 { // the second run finds that the job has finished
 		if err := ingest(context.Background(), dir); err != nil {
 			report(err)
 		}
@@ -71,7 +71,7 @@ func steer(ctx context.Context, job engine.Job) error {
 	return nil
 }
 
-func report(args ...any) { fmt.Println(args...) } //nolint:forbidigo // the output of an example
+func report(args ...any) { fmt.Println(args...) }
 
 func Example_steer() {
 	source, err := fake.New(fake.Config{})
