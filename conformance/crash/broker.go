@@ -88,7 +88,7 @@ func fill(ctx context.Context, brokers []string, partitions, records int) error 
 		return err
 	}
 	defer client.Close()
-	if err := createTopic(ctx, client, partitions); err != nil {
+	if err := createTopics(ctx, client, partitions); err != nil {
 		return err
 	}
 	next := make([]int, partitions)

@@ -22,6 +22,7 @@ type config struct {
 	interval                   time.Duration
 	shortest, longest          time.Duration
 	seed                       uint64
+	sink                       string   // file or kafka
 	brokers                    []string // empty starts an embedded one
 	penstock                   string   // path of the command; empty builds it
 	self                       string   // the program that serves the broker; empty is this one
@@ -34,13 +35,25 @@ func (c config) flags() string {
 	if c.rescale {
 		s += " -rescale"
 	}
+	if c.sink == kafkaSink {
+		s += " -sink " + kafkaSink
+	}
 	return s
 }
 
 // lastLife bounds the life in which the command is to end by itself.
 const lastLife = 5 * time.Minute
 
-const topic = "crash"
+// Sinks that can be put to the test.
+const (
+	fileSink  = "file"
+	kafkaSink = "kafka"
+)
+
+const (
+	topic       = "crash"
+	outputTopic = "crash-output" // of the kafka sink
+)
 
 const jobFile = `job: crash
 parallelism: %d
@@ -53,7 +66,7 @@ source:
     isolation: read_committed
     records_per_second: %d
 sink:
-  file: {path: %s, format: jsonl}
+  %s
 checkpoint: {dir: %s, interval: %s, keep: 3}
 `
 
@@ -102,12 +115,19 @@ func (c config) in(ctx context.Context, dir string) (report, error) {
 	if err != nil {
 		return report{}, err
 	}
-	r, err := verify(filepath.Join(dir, "out"), c.partitions, c.records)
+	r, err := c.verify(ctx, dir)
 	r.kills = kills
 	if err != nil {
 		return r, err
 	}
 	return r, r.check()
+}
+
+func (c config) verify(ctx context.Context, dir string) (report, error) {
+	if c.sink == kafkaSink {
+		return verifyTopic(ctx, c.brokers, c.partitions, c.records)
+	}
+	return verify(filepath.Join(dir, "out"), c.partitions, c.records)
 }
 
 // lives starts and kills the command, and lets the last life end by itself. It returns how many were killed.
@@ -151,7 +171,12 @@ func (c config) writeJob(file, dir string, parallelism int) error {
 	for i, b := range c.brokers {
 		quoted[i] = strconv.Quote(b)
 	}
-	text := fmt.Sprintf(jobFile, parallelism, strings.Join(quoted, ", "), topic, (c.rate+parallelism-1)/parallelism, filepath.Join(dir, "out"), filepath.Join(dir, "state"), c.interval)
+	brokers := strings.Join(quoted, ", ")
+	sink := fmt.Sprintf("file: {path: %s, format: jsonl}", filepath.Join(dir, "out"))
+	if c.sink == kafkaSink {
+		sink = fmt.Sprintf("kafka: {brokers: [%s], topic: %s, partitioning: keep}", brokers, outputTopic)
+	}
+	text := fmt.Sprintf(jobFile, parallelism, brokers, topic, (c.rate+parallelism-1)/parallelism, sink, filepath.Join(dir, "state"), c.interval)
 	return os.WriteFile(file, []byte(text), 0o600)
 }
 

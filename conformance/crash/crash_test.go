@@ -23,10 +23,16 @@ func TestKilledAtRandomMomentsTheOutputIsExactlyOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and kills the command; left out with -short")
 	}
-	for name, rescale := range map[string]bool{"same parallelism": false, "other parallelism after each kill": true} {
+	for name, form := range map[string]struct {
+		rescale bool
+		sink    string
+	}{
+		"same parallelism": {false, fileSink}, "other parallelism after each kill": {true, fileSink},
+		"into kafka": {false, kafkaSink}, "into kafka, other parallelism after each kill": {true, kafkaSink},
+	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := crash(t.Context(), config{
-				kills: 8, records: 200_000, partitions: 4, rate: 60_000, rescale: rescale, interval: 50 * time.Millisecond,
+				sink: form.sink, kills: 8, records: 200_000, partitions: 4, rate: 60_000, rescale: form.rescale, interval: 50 * time.Millisecond,
 				shortest: 20 * time.Millisecond, longest: 250 * time.Millisecond, seed: uint64(time.Now().UnixNano()), say: t.Logf,
 			})
 			if err != nil {

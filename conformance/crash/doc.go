@@ -7,6 +7,7 @@
 //
 //	go run ./conformance/crash -kills 50                       the full form, as `make crash` runs it
 //	go run ./conformance/crash -kills 50 -rescale              with another parallelism after each kill
+//	go run ./conformance/crash -kills 50 -sink kafka           into another topic, read as a consumer of committed records does
 //	go run ./conformance/crash -brokers 127.0.0.1:9092         against a broker of yours
 //
 // A failing run prints the seed that repeats its schedule of kills, and leaves its folder behind.

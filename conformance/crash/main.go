@@ -37,9 +37,14 @@ func run(ctx context.Context, args []string) int {
 	flags.DurationVar(&c.shortest, "shortest", 30*time.Millisecond, "shortest life of the command")
 	flags.DurationVar(&c.longest, "longest", 600*time.Millisecond, "longest life of the command")
 	flags.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "seed of the schedule of kills")
+	flags.StringVar(&c.sink, "sink", fileSink, "where the output goes: file, or kafka, a topic of the same broker")
 	brokers := flags.String("brokers", "", "comma separated addresses of a broker to use instead of the embedded one")
 	flags.StringVar(&c.penstock, "penstock", "", "the command to kill; built from ./cmd/penstock when empty")
 	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	if c.sink != fileSink && c.sink != kafkaSink {
+		fmt.Fprintf(os.Stderr, "crash: -sink %q: use %s or %s\n", c.sink, fileSink, kafkaSink)
 		return 2
 	}
 	if *brokers != "" {

@@ -9,12 +9,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// createTopic makes the topic anew: a broker of somebody else's may hold one from an earlier run.
-func createTopic(ctx context.Context, client *kgo.Client, partitions int) error {
+// createTopics makes both topics anew: a broker of somebody else's may hold them from an earlier run.
+func createTopics(ctx context.Context, client *kgo.Client, partitions int) error {
 	admin := kadm.NewClient(client)
-	if _, err := admin.DeleteTopic(ctx, topic); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return err
+	for _, name := range []string{topic, outputTopic} {
+		if _, err := admin.DeleteTopic(ctx, name); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return err
+		}
+		if _, err := admin.CreateTopic(ctx, int32(partitions), 1, nil, name); err != nil {
+			return err
+		}
 	}
-	_, err := admin.CreateTopic(ctx, int32(partitions), 1, nil, topic)
-	return err
+	return nil
 }

@@ -32,14 +32,7 @@ func (r report) check() error {
 
 // verify reads every file that is visible: whose name, and whose folders' names, do not begin with a dot.
 func verify(dir string, partitions, records int) (report, error) {
-	v := verifier{seen: make([][]uint8, partitions)}
-	for p := range v.seen {
-		n := records / partitions
-		if p < records%partitions {
-			n++
-		}
-		v.seen[p] = make([]uint8, n)
-	}
+	v := newVerifier(partitions, records)
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -54,6 +47,28 @@ func verify(dir string, partitions, records int) (report, error) {
 		}
 		return v.file(path)
 	})
+	return v.count(), err
+}
+
+type verifier struct {
+	report
+	seen [][]uint8 // how often record i of partition p was seen
+}
+
+func newVerifier(partitions, records int) *verifier {
+	v := &verifier{seen: make([][]uint8, partitions)}
+	for p := range v.seen {
+		n := records / partitions
+		if p < records%partitions {
+			n++
+		}
+		v.seen[p] = make([]uint8, n)
+	}
+	return v
+}
+
+// count sums up what was lost and repeated, once everything was looked at.
+func (v *verifier) count() report {
 	for _, part := range v.seen {
 		for _, n := range part {
 			switch {
@@ -64,12 +79,7 @@ func verify(dir string, partitions, records int) (report, error) {
 			}
 		}
 	}
-	return v.report, err
-}
-
-type verifier struct {
-	report
-	seen [][]uint8 // how often record i of partition p was seen
+	return v.report
 }
 
 func (v *verifier) file(path string) error {
