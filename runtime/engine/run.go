@@ -76,6 +76,9 @@ func (h *Handle) start(ctx context.Context, j Job, lane protocol.Lane, store che
 		if err := j.checkRestore(m, lane); err != nil {
 			return err
 		}
+		if err := checkState(j, m); err != nil {
+			return err
+		}
 		if m.Kind == protocol.Final {
 			h.res = Result{Outcome: AlreadyFinished, Checkpoint: m.ID, Records: m.Records}
 			return nil
