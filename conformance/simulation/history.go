@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type history struct {
 		events     []string
 		dropped    int
 		violations []string
+		stacks     string // of a simulation that hangs
 	}
 }
 
@@ -65,4 +67,28 @@ func (h *history) String() string {
 		b.WriteString(e + "\n")
 	}
 	return b.String()
+}
+
+// maxStacks bounds, in bytes, what is kept of the stacks of all goroutines of the process.
+const maxStacks = 4 << 20
+
+// capture keeps what the goroutines of this bubble do, for the report of one that hangs.
+func (h *history) capture() {
+	buf := make([]byte, maxStacks)
+	all := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+	_, mine, _ := strings.Cut(strings.SplitN(all[0], "\n", 2)[0], "synctest bubble")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, stack := range all {
+		first, _, _ := strings.Cut(stack, "\n")
+		if strings.HasSuffix(first, "synctest bubble"+mine) {
+			h.mu.stacks += stack + "\n\n"
+		}
+	}
+}
+
+func (h *history) stacks() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mu.stacks
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,7 +22,7 @@ import (
 
 // Limits of virtual time. They are far beyond what a job needs: whoever passes them hangs.
 const (
-	endLimit   = 20 * time.Minute // from calm to the end of the job
+	endLimit   = 3 * time.Minute // from calm to the end of the job
 	leaveLimit = 5 * time.Minute  // from a stop, a cancel or a death until the engine has let go
 	lookEvery  = 50 * time.Millisecond
 )
@@ -229,18 +228,24 @@ func (l *life) steer(h *engine.Handle) {
 			l.finish(h)
 			return
 		case <-look.C:
-			if len(l.world.plan.Later) > 0 && l.plan.End.Kind == RunOn && l.world.ledger.rows() == l.world.plan.total() {
+			if l.endless() && l.world.ledger.rows() == l.world.plan.total() {
 				l.note("is stopped, everything is visible")
 				h.Stop()
 				return
 			}
 		case <-limit:
-			l.violate("the job does not end, %s after the last fault; %d of %d records are visible\n%s", endLimit,
-				l.world.ledger.rows(), l.world.plan.total(), stacks())
+			l.violate("the job does not end, %s after the last fault; %d of %d records are visible", endLimit,
+				l.world.ledger.rows(), l.world.plan.total())
+			l.world.history.capture()
 			h.Cancel()
 			return
 		}
 	}
+}
+
+// endless: a job that never ends by itself is over when everything is visible, unless another end is to come.
+func (l *life) endless() bool {
+	return len(l.world.plan.Later) > 0 && (l.plan.End.Kind == RunOn || l.plan.End.Kind == CrashAt)
 }
 
 // finish ends the life as planned.
@@ -267,7 +272,8 @@ func (l *life) leave(ctx context.Context, h *engine.Handle) (engine.Result, erro
 	ctx, cancel := context.WithTimeout(ctx, l.plan.Options.StopTimeout+leaveLimit)
 	defer cancel()
 	dead := context.AfterFunc(ctx, func() {
-		l.violate("the engine does not let go\n%s", stacks())
+		l.violate("the engine does not let go")
+		l.world.history.capture()
 	})
 	defer dead()
 	for {
@@ -302,10 +308,4 @@ func after(d time.Duration, really bool) <-chan time.Time {
 		return nil
 	}
 	return time.After(d)
-}
-
-// stacks is what all goroutines do, for the report of a job that hangs.
-func stacks() string {
-	buf := make([]byte, 1<<20)
-	return string(buf[:runtime.Stack(buf, true)])
 }

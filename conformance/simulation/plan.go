@@ -185,6 +185,9 @@ func newLife(rng *rand.Rand, p *Plan, kind exchange.Kind, last bool) LifePlan {
 	for range oneIn(rng, 3) * (1 + rng.IntN(2)) {
 		l.Savepoints = append(l.Savepoints, between(rng, 0, 200*time.Millisecond))
 	}
+	if len(p.Later) > 0 && l.Interval == engine.Never {
+		l.Interval = 100 * time.Millisecond // nothing else would make the output of such a job visible
+	}
 	l.Source = newSource(rng, p)
 	if !last {
 		l.End = newEnd(rng)

@@ -58,6 +58,7 @@ type Report struct {
 	Lives      int
 	Violations []string
 	History    string
+	Stacks     string // of the goroutines of a simulation that hung
 }
 
 // Run simulates the plan. It must be called inside a bubble of testing/synctest: it lets virtual time pass.
@@ -65,7 +66,7 @@ func Run(plan *Plan) Report {
 	h := newHistory()
 	w := &world{plan: plan, history: h, ledger: newLedger(plan, h), disk: checkpointtest.NewDisk(), attempts: map[protocol.Attempt]attemptOf{}}
 	lives := w.live()
-	return Report{Plan: plan, Lives: lives, Violations: h.violations(), History: h.String()}
+	return Report{Plan: plan, Lives: lives, Violations: h.violations(), History: h.String(), Stacks: h.stacks()}
 }
 
 // live goes through the lives of the plan, and through quiet ones after them until the job has ended.
