@@ -53,6 +53,9 @@ func (s *Source) askingClient(retries int) (*kgo.Client, error) {
 
 // fetchClient makes the client of a reader, which consumes nothing yet. The caller closes it. An error is one of the configuration.
 //
+// KeepRetryableFetchErrors: the client retries by itself either way, but in a fetch that also brings records of others it does so
+// without a pause, thousands of times a second while a topic is gone. The fetcher wants to know, and paces.
+//
 // NoResetOffset: an offset that the log does not hold is an error here, never a silent jump. Control records are kept
 // because the marker that ends a transaction may be the last offset before a stop.
 func (s *Source) fetchClient(log kgo.Logger, hooks kgo.Hook) (*kgo.Client, error) {
@@ -66,6 +69,7 @@ func (s *Source) fetchClient(log kgo.Logger, hooks kgo.Hook) (*kgo.Client, error
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchIsolationLevel(s.Isolation.fetchLevel()),
 		kgo.KeepControlRecords(),
+		kgo.KeepRetryableFetchErrors(),
 		kgo.FetchMaxWait(s.FetchMaxWait),
 		kgo.FetchMaxBytes(int32(s.FetchMaxBytes)),
 		kgo.FetchMaxPartitionBytes(int32(s.FetchMaxPartitionBytes)),

@@ -87,9 +87,13 @@ func outOfRange(s Split, start, end int64, cause error) error {
 }
 
 func truncated(s Split, loss *kgo.ErrDataLoss) error {
+	what := fmt.Sprintf("records %d to %d, read before, are no longer in the log", loss.ResetTo, loss.ConsumedTo-1)
+	if loss.ResetTo >= loss.ConsumedTo {
+		what = "records before it, read before, are no longer in the log, and the brokers do not know from where on"
+	}
 	return sdk.Fatal(&PartitionError{
 		Topic: s.Topic, Partition: s.Partition, Offset: loss.ConsumedTo,
-		Problem: fmt.Sprintf("records %d to %d, read before, are no longer in the log: an out-of-date replica became leader (unclean election)", loss.ResetTo, loss.ConsumedTo-1),
+		Problem: what + ": an out-of-date replica became leader (unclean election)",
 		Remedy:  "decide what to do with what was already written of them, then set on_lost to earliest or latest to go on, or start the job without its saved state (--restore none)",
 		Err:     errors.Join(ErrTruncated, loss),
 	})

@@ -10,7 +10,8 @@ import (
 
 // inspect looks at errors before anything of the fetches is emitted: in one result of the client they come after records, and
 // records after a truncation are not those that follow the position. The client would report an error for every fetch from now
-// on, so the first one either takes the partition aside, to be settled, or ends the reader.
+// on, so the first one either takes the partition aside, to be settled, or ends the reader. What the client is already curing by
+// itself, a leader that moved, is passed over.
 func (f *fetcher) inspect(fetches kgo.Fetches) error {
 	var first error
 	fetches.EachError(func(topic string, partition int32, err error) {
@@ -42,7 +43,7 @@ func (f *fetcher) doubts(topic string, p *partition, err error) bool {
 			}
 		}
 	default:
-		return false
+		return kerr.IsRetriable(err)
 	}
 	return true
 }
@@ -64,8 +65,6 @@ func explain(name string, number int32, p *partition, err error) error {
 	switch {
 	case errors.As(err, &large):
 		e.Remedy = "raise max_decompress_batch_bytes; the batch ends before offset " + fmt.Sprint(large.NextOffset)
-	case kerr.IsRetriable(err):
-		e.Remedy = "the reader starts again; see the broker's log if it stays"
 	case errors.Is(err, kerr.UnknownServerError):
 		e.Remedy = "see the log of the partition's leader"
 	default:

@@ -14,6 +14,9 @@ import (
 	"github.com/penstock-dev/penstock/sdk/base"
 )
 
+// emptyPause is the wait after fetches that brought no record: the client tries again only when they have been taken from it.
+const emptyPause = 100 * time.Millisecond
+
 // fetcher reads all partitions of a reader through one client. Everything but the client belongs to the fetcher goroutine.
 type fetcher struct {
 	source  Source
@@ -156,6 +159,9 @@ func (f *fetcher) Fetch(ctx context.Context) (base.Fetched[*kgo.Record], error) 
 		f.setAside()
 		if out = f.tell(out); len(out.Chunks) > 0 || len(out.Finished) > 0 {
 			return out, nil
+		}
+		if err := sleep(ctx, emptyPause); err != nil { // nothing but errors, which come again at once
+			return out, err
 		}
 	}
 }

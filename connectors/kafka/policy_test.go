@@ -3,6 +3,7 @@ package kafka
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -312,5 +313,30 @@ func TestTopicsMayBeAddedToASavedJobAndNotTakenAway(t *testing.T) {
 		if got := test.source.compatible(test.from, test.to); got != test.want {
 			t.Errorf("%+v to %+v with stop %s: %t", test.from, test.to, test.source.Stop, got)
 		}
+	}
+}
+
+func TestATopicThatIsWaitedForCausesNoHotLoop(t *testing.T) {
+	t.Parallel()
+	b := broker(t, kafkatest.Options{Topics: map[string]int32{"orders": 1, "other": 1}})
+	produce(t, b, numbered("orders", 0, 0, 5)...)
+	s := sourceOf(b, "orders", "other")
+	s.OnDeleted = Wait
+	s.FetchMaxWait = 0 // the default
+	u := read(t, s, splitsOf(t, s)...)
+	u.records(5)
+	if err := b.Cluster().DeleteTopic("orders"); err != nil {
+		t.Fatal(err)
+	}
+	asked := b.Cluster().Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch, kmsg.Metadata, kmsg.ListOffsets}, Observe: true, Count: -1})
+	for i := range 20 { // the other topic is read meanwhile, for two seconds
+		if err := sleep(t.Context(), 100*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		produce(t, b, numbered("other", 0, i, 1)...)
+	}
+	u.records(25)
+	if n := asked.Hits(); n > 100 {
+		t.Errorf("%d requests in two seconds", n)
 	}
 }

@@ -43,7 +43,10 @@ func (f *fetcher) start(ctx context.Context) error {
 	f.countMissing()
 	ready, err := f.settle(ctx, present)
 	if err != nil {
-		return f.waitFor(ctx, err)
+		if ctx.Err() != nil {
+			f.nextCheck = time.Time{} // it was interrupted, not answered
+		}
+		return err
 	}
 	for _, p := range ready {
 		p.waiting = false
@@ -63,7 +66,7 @@ func (f *fetcher) await(p *partition) {
 func (f *fetcher) waitFor(ctx context.Context, err error) error {
 	if err := passing(ctx, err); err != nil {
 		if ctx.Err() != nil {
-			f.nextCheck = time.Time{} // it was interrupted, not answered
+			f.nextCheck = time.Time{}
 		}
 		return err
 	}
