@@ -42,9 +42,7 @@ type job struct {
 	last     *protocol.Manifest // newest durable checkpoint of this job, nil when none
 	base     int64              // records committed before the tasks of this life were started
 	failures int                // checkpoints in a row that could not be stored
-	// lastFailure is the last one that was met with a restart.
-	lastFailure error
-	everUp      bool // the job once read: from then on failures are met with restarts
+	everUp   bool               // the job once read: from then on failures are met with restarts
 
 	workers  *coordinator.Workers
 	watchdog *watchdog.Watchdog
@@ -211,11 +209,7 @@ func (j *job) advance(now time.Time) {
 		return
 	}
 	if !now.Before(j.stopBy) {
-		err := fmt.Errorf("%w within %s (runtime.stop_timeout) of the request to stop; %s", ErrSavepoint, j.opts.StopTimeout, j.standing())
-		if j.lastFailure != nil {
-			err = fmt.Errorf("%w; the last failure was: %w", err, j.lastFailure)
-		}
-		j.end(Result{}, err)
+		j.end(Result{}, fmt.Errorf("%w within %s (runtime.stop_timeout) of the request to stop; %s", ErrSavepoint, j.opts.StopTimeout, j.standing()))
 		return
 	}
 	if j.core.Phase() == checkpoint.Storing {
@@ -271,11 +265,6 @@ func earliest(t time.Time, more ...time.Time) time.Time {
 // failed meets a failure: it asks the policy, and fails the job when a restart cannot help. It returns when to restart. Until
 // the job has read for the first time every failure is final: who starts a job wants to hear at once what is wrong with it.
 func (j *job) failed(what string, scope telemetry.RestartScope, err error) (at time.Time, ok bool) {
-	j.lastFailure = fmt.Errorf("%s: %w", what, err)
-	if j.stopAsked {
-		j.end(Result{}, fmt.Errorf("%w, because %w; %s", ErrSavepoint, j.lastFailure, j.standing()))
-		return never, false
-	}
 	if !curable(err) || !j.everUp {
 		j.end(Result{}, fmt.Errorf("%s: %w", what, err))
 		return never, false
@@ -367,6 +356,6 @@ func (j *job) abandon(waits []<-chan struct{}) {
 	j.stats.Abandoned.Add(uint64(left))
 	j.log.Warn("connector code does not return; its goroutines are left behind, fenced", zap.Int("goroutines", left))
 	if j.err == nil && j.result.Outcome == Cancelled {
-		j.err = errors.Join(j.err, fmt.Errorf("%d connector calls did not return within %s", left, j.opts.PollCancel))
+		j.err = errors.Join(j.err, fmt.Errorf("%w: %d calls, given %s", ErrLeftBehind, left, j.opts.PollCancel))
 	}
 }

@@ -148,7 +148,7 @@ func (j *job) newSink(r *region, restore sink.Restore) {
 	stats.Attempt.Set(int64(attempt))
 	r.sinkOpen = false
 	r.sink = sink.New(sink.Config{
-		Job: j.cfg.Name, Task: task, Parallelism: j.cfg.Parallelism, Attempt: attempt, Sink: j.cfg.Sink, Restore: restore, Restored: j.newest(),
+		Job: j.cfg.Name, Task: task, Parallelism: j.cfg.Parallelism, Attempt: attempt, Sink: j.cfg.Sink, Restore: restore,
 		Reports: sinkReports{j}, CommitAttempts: j.opts.CommitAttempts, RetryInitial: j.opts.RetryInitial, RetryMax: j.opts.RetryMax,
 		CloseTimeout: closeTimeout, Now: j.cfg.Now, Stats: stats,
 		Logger:  j.slog.With("sink", task, "attempt", uint64(attempt)),
@@ -194,6 +194,9 @@ func (j *job) sinkOpened(task int, attempt protocol.Attempt) {
 		// The restarted task has committed its part of the durable checkpoint while it opened.
 		j.do(j.core.Step(checkpoint.Committed{ID: j.core.Pending(), Task: task, Now: j.cfg.Now()}))
 	}
+	if j.ended {
+		return
+	}
 	if !j.starting {
 		r.reader.Start(j.ctx)
 		return
@@ -204,6 +207,10 @@ func (j *job) sinkOpened(task int, attempt protocol.Attempt) {
 		}
 	}
 	j.starting = false
+	if j.last != nil && j.last.Kind == protocol.Final {
+		j.end(Result{Outcome: AlreadyFinished}, nil) // all that was left to do was the commit
+		return
+	}
 	j.newCoordinator()
 	for _, r := range j.regions {
 		r.reader.Start(j.ctx)

@@ -169,3 +169,41 @@ func TestASecondJobOnTheSameDirectoryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A process may die after its final checkpoint is durable and before the last part is committed. The next start finds a job
+// that has finished, and yet has to commit.
+func TestAFinishedJobIsCommittedByItsNextStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := fake.Config{Splits: 3, RecordsPerSplit: 100}
+		l, store := newLedger(), checkpoint.NewMemory()
+		job := func() engine.Job {
+			return engine.Job{
+				Name: "final", Parallelism: 2, Source: engine.From(source(t, cfg)), Sink: l, Options: quick(),
+				Checkpoint: engine.Checkpoint{Interval: engine.Never, Storage: store}, Logger: logger(t),
+			}
+		}
+		dead := errors.New("the process has died")
+		l.onCommit = func(int) error { return dead }
+		h, err := engine.Start(t.Context(), job())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
+		if m, _, err := store.Latest(t.Context()); err != nil || m.Records != 300 {
+			t.Fatalf("no final checkpoint: %v", err)
+		}
+		h.Cancel()
+		if _, err := h.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := engine.Run(t.Context(), job()); !errors.Is(err, dead) {
+			t.Errorf("the commit fails, and the start says %v", err)
+		}
+		l.onCommit = nil
+		if res := run(t, job()); res.Outcome != engine.AlreadyFinished || res.Records != 300 {
+			t.Errorf("result %+v", res)
+		}
+		l.exactlyOnce(t, cfg, 3, true)
+	})
+}

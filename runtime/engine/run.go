@@ -30,6 +30,9 @@ var ErrEnded = errors.New("the job has ended")
 // ErrSavepoint marks a savepoint that could not be taken.
 var ErrSavepoint = errors.New("no savepoint")
 
+// ErrLeftBehind marks the end of a cancelled job whose connector code did not return: its goroutines are left behind, fenced.
+var ErrLeftBehind = errors.New("connector calls did not return")
+
 // Handle controls a running job. Its methods may be called from any goroutine.
 type Handle struct {
 	job  *job
@@ -76,13 +79,16 @@ func (h *Handle) start(ctx context.Context, j Job, lane protocol.Lane, store che
 		if err := j.checkRestore(m, lane); err != nil {
 			return err
 		}
-		if err := checkState(j, m); err != nil {
-			return err
-		}
-		if m.Kind == protocol.Final {
+		// The process may have died between the final checkpoint and its commit, and nothing says whether it did. So what was
+		// prepared is committed again, by a job that starts no reader.
+		if m.Kind == protocol.Final && !hasPrepared(m) {
 			h.res = Result{Outcome: AlreadyFinished, Checkpoint: m.ID, Records: m.Records}
 			return nil
 		}
+	}
+	if m != nil && m.Kind == protocol.Final {
+		h.job, err = newJob(ctx, j, lane, store, m)
+		return err
 	}
 	probe, cancel := context.WithTimeoutCause(ctx, j.Options.ProbeTimeout, fmt.Errorf("no answer within %s (runtime.probe_timeout)", j.Options.ProbeTimeout))
 	defer cancel()
