@@ -264,7 +264,7 @@ func (e *Enumerator[S]) distribute() error {
 		return err
 	}
 	for _, a := range plan {
-		err := e.ctx.Assign(a.reader, a.splits)
+		err := e.assign(a)
 		if errors.Is(err, sdk.ErrBackpressure) {
 			// The next completed checkpoint makes room. The timer is for jobs in which it is long in coming.
 			e.ctx.Schedule(keyRetry, assignRetry, e.retry)
@@ -273,9 +273,25 @@ func (e *Enumerator[S]) distribute() error {
 		if err != nil {
 			return fmt.Errorf("assign %d splits to reader %d: %w", len(a.splits), a.reader, err)
 		}
-		e.ledger.took(a)
 	}
 	return e.tellNoMore(readers)
+}
+
+// assign hands splits over, in halves of halves when the engine refuses them together: its bound may be smaller than the
+// whole, which would then never be taken.
+func (e *Enumerator[S]) assign(a assignment[S]) error {
+	err := e.ctx.Assign(a.reader, a.splits)
+	if errors.Is(err, sdk.ErrBackpressure) && len(a.splits) > 1 {
+		first, second := a.halves()
+		if err := e.assign(first); err != nil {
+			return err
+		}
+		return e.assign(second)
+	}
+	if err == nil {
+		e.ledger.took(a)
+	}
+	return err
 }
 
 func (e *Enumerator[S]) retry() {

@@ -281,6 +281,10 @@ func (f *fetcher[E, S]) guard(what string, call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			f.log.Error("panic in a split reader", "fetcher", f.index, "during", what, "panic", p, "stack", string(debug.Stack()))
+			if cause, ok := p.(error); ok {
+				err = fmt.Errorf("split reader %d: panic in %s: %w", f.index, what, cause)
+				return
+			}
 			err = fmt.Errorf("split reader %d: panic in %s: %v", f.index, what, p)
 		}
 	}()

@@ -210,6 +210,17 @@ func (l *ledger[S]) registered(info sdk.ReaderInfo) error {
 		}
 		l.enter(e, assigned, info.ID)
 	}
+	// What the reader finished beyond the restored state is nobody else's either. The engine returns it when the reader fails
+	// before a completed checkpoint contains its end, and tells of its end when one does.
+	for _, id := range info.Finished {
+		e := l.entries[id]
+		if e == nil {
+			e = l.learn(id)
+		}
+		if e.phase != finished {
+			l.enter(e, assigned, info.ID)
+		}
+	}
 	return nil
 }
 
@@ -279,6 +290,12 @@ type assignment[S sdk.Split] struct {
 	reader  sdk.ReaderID
 	splits  []S
 	entries []*entry[S]
+}
+
+// halves cuts an assignment of more than one split in two.
+func (a assignment[S]) halves() (first, second assignment[S]) {
+	n := len(a.splits) / 2
+	return assignment[S]{a.reader, a.splits[:n:n], a.entries[:n]}, assignment[S]{a.reader, a.splits[n:], a.entries[n:]}
 }
 
 // plan places what waits. It changes nothing: what was taken is told by took, what was refused is planned again.
