@@ -68,6 +68,9 @@ func (c *enumeratorContext) Assign(id sdk.ReaderID, splits []protocol.Split) err
 	}
 	if !l.tracker.Room(splits) {
 		l.cfg.Stats.Backpressure.Inc()
+		if l.cfg.Checkpoints && l.tracker.Ripe() { // a job may take checkpoints only where something waits for one
+			l.cfg.Reports.CheckpointWanted(l.cfg.Epoch)
+		}
 		return fmt.Errorf("assign %d splits to reader %d: %w", len(splits), id, sdk.ErrBackpressure)
 	}
 	chunks, err := chunk(splits, l.cfg.PayloadBytes)

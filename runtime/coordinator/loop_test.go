@@ -612,3 +612,24 @@ func TestRestartsWithACommandInFlightLeaveNothingBehind(t *testing.T) {
 		}
 	})
 }
+
+// Room at the bound comes with a completed checkpoint, and a job may take checkpoints only where something waits for one. So
+// a refused assignment asks for one as soon as it would make room.
+func TestARefusedAssignmentAsksForTheCheckpointThatMakesRoom(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := started(t, 1, func(c *Config) { c.TrackerSplits = 1 })
+		refuse := func() {
+			t.Helper()
+			if err := r.script.ctx.Assign(0, typed("b")); !errors.Is(err, sdk.ErrBackpressure) {
+				t.Errorf("beyond the bound: %v", err)
+			}
+		}
+		r.assign(0, "a")
+		r.do(refuse)
+		if n := strings.Count(r.log(), "wanted"); n != 1 {
+			t.Errorf("asked for %d checkpoints, want 1", n)
+		}
+		r.checkpoint(1)
+		r.assign(0, "b")
+	})
+}
