@@ -146,6 +146,7 @@ func explained(err error) bool {
 	for _, known := range []error{
 		errInjected, errDead, fake.ErrFault, engine.ErrSavepoint, checkpoint.ErrUncertain, checkpointtest.ErrStopped, reader.ErrStuck,
 		coordinator.ErrStuck, syscall.ENOSPC, syscall.EIO, context.DeadlineExceeded, coordinator.ErrReserved,
+		engine.ErrLeftBehind,
 	} {
 		if errors.Is(err, known) {
 			return !errors.Is(err, sdk.ErrCorrupt) && !errors.Is(err, sdk.ErrIncompatibleState)
