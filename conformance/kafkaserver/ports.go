@@ -34,7 +34,7 @@ func freePorts(ctx context.Context, n int) ([]int, error) {
 		if len(ports) == n {
 			return ports, nil
 		}
-		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // no secret
+		port := firstPort + rand.IntN(lastPort-firstPort)
 		l, err := listen.Listen(ctx, "tcp", address(port))
 		if err != nil {
 			last = err

@@ -23,7 +23,7 @@ func spawn(logPath, dir, program string, args ...string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafkaserver: %w", err)
 	}
-	cmd := exec.CommandContext(context.Background(), program, args...) //nolint:noctx,usetesting // it lives until Close
+	cmd := exec.CommandContext(context.Background(), program, args...) // it lives until Close
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.SysProcAttr = ownGroup()
 	p := &process{exited: make(chan struct{})}

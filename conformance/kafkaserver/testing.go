@@ -94,11 +94,11 @@ func skip(t testing.TB, format string, args ...any) {
 	t.Skip("SKIPPED: no real Kafka server: " + reason)
 }
 
-// RequireOwned skips a test that kills or freezes nodes when the server is not ours.
+// RequireOwned skips a test that kills or freezes nodes, or counts on the settings of this package, when the server is not ours.
 func (s *Server) RequireOwned(t testing.TB) {
 	t.Helper()
 	if !s.Owned() {
-		skip(t, "the test kills or freezes nodes, and %s=%s names a server that is not ours", External, strings.Join(s.external, ","))
+		skip(t, "the test needs control of the server, and %s=%s names one that is not ours", External, strings.Join(s.external, ","))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // coordinator is what an enumerator needs of an engine with one reader. Its loop is whoever takes from queue: the test.
 type coordinator struct {
 	t      testing.TB
-	ctx    context.Context //nolint:containedctx // the life of the test; calls run beside the loop
+	ctx    context.Context // the life of the test; calls run beside the loop
 	source *kafka.Source
 	e      sdk.Enumerator[kafka.Split]
 	queue  chan func()

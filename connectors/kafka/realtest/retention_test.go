@@ -108,6 +108,7 @@ func TestRecordsDeletedAheadOfAPausedReaderAreAnErrorAndNoJump(t *testing.T) {
 func TestRetentionDeletesTheActiveSegmentTooAndAReaderAtTheEndGoesOn(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
+	c.server.RequireOwned(t) // others look every five minutes
 	topic := c.topic(1, 1, "retention.ms=1000", "segment.ms=500")
 	c.write(numbered(topic, 0, 10)...)
 	j := run(t, c.source(topic))
