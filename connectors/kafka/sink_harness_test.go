@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -35,7 +36,7 @@ var targets atomic.Int64
 func (g *target) fresh(t *testing.T, partitions int32) *target {
 	t.Helper()
 	n := targets.Add(1)
-	name := fmt.Sprintf("%s-%d", "sink", n)
+	name := fmt.Sprintf("sink-%d-%d", os.Getpid(), n) // the cluster may outlive this process
 	f := &target{t: t, addrs: g.addrs, real: g.real, job: name, sink: Sink{Brokers: g.addrs, Topic: name, Linger: LingerNone, TransactionTimeout: time.Minute}}
 	f.createTopic(name, partitions, nil)
 	return f
@@ -45,6 +46,11 @@ func (g *target) createTopic(name string, partitions int32, configs map[string]*
 	g.t.Helper()
 	_, err := g.admin().CreateTopic(g.t.Context(), partitions, 1, configs, name)
 	g.must(err)
+	g.eventually("known to the broker", func() bool {
+		topics, err := cluster{g.client(), ""}.topics(g.t.Context(), []string{name})
+		g.must(err)
+		return topics[name].err == nil
+	})
 }
 
 func (g *target) client(options ...kgo.Opt) *kgo.Client {
@@ -77,6 +83,8 @@ func (c lentWriter) Parallelism() int     { return 4 }
 func (c lentWriter) Attempt() int64       { return c.attempt }
 func (c lentWriter) Logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 func (c lentWriter) Metrics() sdk.Metrics { return c.metrics }
+
+func (c lentWriter) Restored() sdk.CheckpointID { return 0 }
 
 // task is a writer under test.
 type task struct {
@@ -155,10 +163,12 @@ func (w *task) restore(blobs ...[]byte) {
 // open transaction would hide what comes after it.
 func (g *target) committed() []*kgo.Record {
 	g.t.Helper()
-	all, open := g.visible()
-	if open {
-		g.t.Fatal("an open transaction hides the end of the topic")
-	}
+	var all []*kgo.Record
+	g.eventually("without an open transaction that hides the end", func() bool { // a commit is answered before all partitions know
+		seen, open := g.visible()
+		all = seen
+		return !open
+	})
 	return all
 }
 
@@ -166,12 +176,13 @@ func (g *target) committed() []*kgo.Record {
 func (g *target) visible() (all []*kgo.Record, open bool) {
 	g.t.Helper()
 	admin := g.admin()
-	ends, err := admin.ListEndOffsets(g.t.Context(), g.sink.Topic)
-	g.must(err)
+	defer admin.Close()
 	stable, err := admin.ListCommittedOffsets(g.t.Context(), g.sink.Topic)
-	g.must(err)
+	g.must(errors.Join(err, stable.Error()))
+	ends, err := admin.ListEndOffsets(g.t.Context(), g.sink.Topic)
+	g.must(errors.Join(err, ends.Error()))
 	starts, err := admin.ListStartOffsets(g.t.Context(), g.sink.Topic)
-	g.must(err)
+	g.must(errors.Join(err, starts.Error()))
 	left := make(map[int32]int64)
 	consume := make(map[int32]kgo.Offset)
 	stable.Each(func(o kadm.ListedOffset) {

@@ -44,7 +44,7 @@ func (p *pool) prime(ctx context.Context, c transactions, timeout time.Duration,
 		switch state := known[id].state; {
 		case rest[id]:
 			p.resting = append(p.resting, s)
-		case state == stateCommitted:
+		case state == stateCommitted, state == stateCommitting:
 			last = append(last, s)
 		case state == stateOngoing:
 			if err := c.fence(ctx, id, timeout); err != nil {
@@ -61,8 +61,9 @@ func (p *pool) prime(ctx context.Context, c transactions, timeout time.Duration,
 }
 
 const (
-	// stateCommitted may be that of an id which another task's Restore has just committed: it is used last.
-	stateCommitted = "CompleteCommit"
+	// These may be of an id which another task's Restore has just committed: it is used last.
+	stateCommitting = "PrepareCommit"
+	stateCommitted  = "CompleteCommit"
 	// restingSlots is how many ids rest as long as checkpoints complete.
 	restingSlots = 1
 )
@@ -117,11 +118,15 @@ func (w *transactionWriter) start(ctx context.Context, s *slot) (err error) {
 		}
 	}
 	// Asked for here, and not left to the client, whose way to begin knows no ctx.
-	if _, _, err := s.client.ProducerID(ctx); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return initError(s.id, w.sink.TransactionTimeout, err)
+	answer, err := w.transactions().settled(ctx, func() (int16, error) {
+		_, _, err := s.client.ProducerID(ctx)
+		return 0, err
+	})
+	if err == nil {
+		err = initError(s.id, w.sink.TransactionTimeout, answer)
+	}
+	if err != nil {
+		return err
 	}
 	return s.client.BeginTransaction()
 }

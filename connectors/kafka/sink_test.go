@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/penstock-dev/penstock/conformance/kafkaserver"
@@ -68,7 +69,7 @@ func testSinkRecords(t *testing.T, g *target) {
 		g.sink.Compression = compression
 		w := g.writer(0)
 		w.restore()
-		at := time.UnixMilli(1_700_000_000_123)
+		at := time.UnixMilli(time.Now().UnixMilli())
 		var b sdk.Batch
 		b.Append(&sdk.Record{Key: []byte("k"), Value: []byte("v"), Time: at, Headers: []sdk.Header{{Key: "a", Value: []byte("1")}, {Key: "a"}, {Key: "", Value: []byte{}}}})
 		b.Append(&sdk.Record{Key: nil, Value: nil, Time: at})
@@ -817,4 +818,78 @@ func TestSinkWaitsForTheCluster(t *testing.T) {
 			_ = w.Close(done)
 		})
 	}
+}
+
+// The protocol before KIP-890 part 2, in which the end of a transaction leaves the producer's epoch as it is.
+func TestSinkOnTransactionsOfLevelOne(t *testing.T) {
+	const level = 1
+	s := kafkaserver.Start(t, kafkaserver.Options{})
+	if !s.Owned() {
+		t.Skip("SKIPPED: the test lowers the transaction.version of a server of its own")
+	}
+	g := &target{t: t, addrs: s.Addrs(), real: true}
+	features := kmsg.NewPtrUpdateFeaturesRequest()
+	update := kmsg.NewUpdateFeaturesRequestFeatureUpdate()
+	update.Feature, update.MaxVersionLevel, update.UpgradeType = transactionFeature, level, 2 // a downgrade
+	features.FeatureUpdates = append(features.FeatureUpdates, update)
+	resp, err := features.RequestWith(t.Context(), g.client())
+	g.must(err)
+	g.must(kerr.ErrorForCode(resp.ErrorCode))
+	g.eventually("lowered", func() bool {
+		versions, err := kmsg.NewPtrApiVersionsRequest().RequestWith(t.Context(), g.client())
+		g.must(err)
+		for _, f := range versions.FinalizedFeatures {
+			if f.Name == transactionFeature && f.MaxVersionLevel > level {
+				return false
+			}
+		}
+		return true
+	})
+	runSinkScenarios(t, g)
+}
+
+func TestSinkErrorsOfALoginWithoutRights(t *testing.T) {
+	s := kafkaserver.Start(t, kafkaserver.Options{ACLs: true, Users: map[string]string{"alice": "secret"}})
+	g := (&target{t: t, addrs: s.Addrs(), real: true}).fresh(t, 1)
+	g.sink.Brokers = s.ListenerAddrs(kafkaserver.SASLPlaintext)
+	g.sink.SASL = &SASL{Mechanism: Plain, User: "alice", Password: "secret"}
+	admin := g.admin()
+	allow := func(b *kadm.ACLBuilder) {
+		t.Helper()
+		results, err := admin.CreateACLs(t.Context(), b.Allow("User:alice").AllowHosts("*").ResourcePatternType(kadm.ACLPatternPrefixed))
+		g.must(err)
+		for _, r := range results {
+			g.must(r.Err)
+		}
+	}
+	denied := func(what string, is error, try func() error) {
+		t.Helper()
+		if err := try(); !errors.Is(err, is) || !strings.Contains(err.Error(), what) {
+			t.Errorf("want %q, got %v", what, err)
+		}
+	}
+	open := func() error { return g.unopened(0).Open(t.Context()) }
+	denied("grant it WRITE and DESCRIBE on the topic", ErrLogin, open)
+	allow(kadm.NewACLs().Topics(g.sink.Topic).Operations(kadm.OpDescribe))
+	g.eventually("allowed to describe", func() bool { return open() == nil })
+	w := g.writer(0)
+	write := func() error {
+		w := g.writer(0)
+		if err := w.Write(t.Context(), counting(0, 1)); err != nil {
+			return err
+		}
+		_, err := w.Prepare(t.Context(), 1)
+		return err
+	}
+	denied("transactional_id_prefix", ErrLogin, write)
+	p := prepared{Job: g.job, ID: slotID(DefaultIDPrefix, g.job, 0, 0), ProducerID: 1}
+	data, err := p.encode()
+	g.must(err)
+	denied("transactional_id_prefix", ErrLogin, func() error { return w.Commit(t.Context(), data) })
+	allow(kadm.NewACLs().TransactionalIDs(DefaultIDPrefix+"-"+g.job).Operations(kadm.OpWrite, kadm.OpDescribe))
+	g.eventually("allowed to use the id", func() bool { return !strings.Contains(fmt.Sprint(write()), "transactional_id_prefix") })
+	denied("grant it WRITE and DESCRIBE on the topic", ErrLogin, write)
+	allow(kadm.NewACLs().Topics(g.sink.Topic).Operations(kadm.OpWrite))
+	g.eventually("allowed to write", func() bool { return write() == nil })
+	g.writer(0).restore()
 }

@@ -18,19 +18,30 @@ import (
 type transactions struct{ cluster }
 
 const (
-	// concurrentPause is the wait before a request is repeated that came while the coordinator still worked on the one before.
-	concurrentPause = 10 * time.Millisecond
-	// concurrentWithin bounds these repetitions: it is how long markers may take to reach all partitions.
-	concurrentWithin = 20 * time.Second
+	// settlePause is the wait before a request is repeated that the coordinator could not take yet.
+	settlePause = 10 * time.Millisecond
+	// settleWithin bounds these repetitions: how long it takes to write markers to all partitions, to elect another
+	// coordinator, or to create the log of transactions in a cluster that never had one.
+	settleWithin = 20 * time.Second
 )
 
-// settled repeats a request while the coordinator answers that an earlier one is still at work.
-func settled(ctx context.Context, ask func() (answer, err error)) (answer, err error) {
-	deadline := time.Now().Add(concurrentWithin)
-	for pause := concurrentPause; ; pause = min(2*pause, retryPause) {
-		answer, err = ask()
-		if err != nil || !errors.Is(answer, kerr.ConcurrentTransactions) || time.Now().After(deadline) {
-			return answer, err
+// settled asks until there is an answer that stands. answer is the coordinator's, err why there is none. The client returns answers to
+// its own question, who coordinates an id, as errors: they are answers here.
+func (c transactions) settled(ctx context.Context, ask func() (code int16, err error)) (answer, err error) {
+	deadline := time.Now().Add(settleWithin)
+	for pause := settlePause; ; pause = min(2*pause, retryPause) {
+		code, err := ask()
+		answer, ok := errors.AsType[*kerr.Error](err)
+		switch {
+		case err == nil && code == 0:
+			return nil, nil
+		case err == nil:
+			answer = kerr.TypedErrorForCode(code)
+		case !ok:
+			return nil, unreachable(ctx, err, c.login)
+		}
+		if !answer.Retriable && !errors.Is(answer, kerr.ConcurrentTransactions) || time.Now().After(deadline) {
+			return answer, nil
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
@@ -38,31 +49,30 @@ func settled(ctx context.Context, ask func() (answer, err error)) (answer, err e
 	}
 }
 
-// end commits or aborts a transaction. answer is the coordinator's, err why there is none. Without answer and error the
-// transaction ended as asked, now or before.
+// end commits or aborts a transaction. Without answer and error it ended as asked, now or before.
 func (c transactions) end(ctx context.Context, p *prepared, commit bool) (answer, err error) {
-	return settled(ctx, func() (error, error) { //nolint:revive // two errors of different kinds
+	return c.settled(ctx, func() (int16, error) {
 		req := kmsg.NewPtrEndTxnRequest()
 		req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = p.ID, p.ProducerID, p.Epoch, commit
 		resp, err := req.RequestWith(ctx, c.client)
 		if err != nil {
-			return nil, unreachable(ctx, err, c.login)
+			return 0, err
 		}
-		return kerr.ErrorForCode(resp.ErrorCode), nil
+		return resp.ErrorCode, nil
 	})
 }
 
 // fence takes a transactional id over: whatever is open under it is aborted, and whoever wrote under it cannot any more.
 func (c transactions) fence(ctx context.Context, id string, timeout time.Duration) error {
-	answer, err := settled(ctx, func() (error, error) { //nolint:revive // two errors of different kinds
+	answer, err := c.settled(ctx, func() (int16, error) {
 		req := kmsg.NewPtrInitProducerIDRequest()
 		req.TransactionalID = &id
 		req.TransactionTimeoutMillis = int32(timeout.Milliseconds())
 		resp, err := req.RequestWith(ctx, c.client)
 		if err != nil {
-			return nil, unreachable(ctx, err, c.login)
+			return 0, err
 		}
-		return kerr.ErrorForCode(resp.ErrorCode), nil
+		return resp.ErrorCode, nil
 	})
 	if err != nil {
 		return err
@@ -84,8 +94,25 @@ func initError(id string, timeout time.Duration, err error) error {
 	return fmt.Errorf("kafka sink: take over transactional id %q: %w", id, err)
 }
 
-// list finds the transactional ids of the job, whatever number of tasks an earlier run had.
-func (c transactions) list(ctx context.Context, prefix, job string) ([]string, error) {
+// listWithin bounds how long list waits for a broker that is down: until then the cluster has moved what it coordinated.
+const listWithin = 30 * time.Second
+
+// list finds the transactional ids of the job, whatever number of tasks an earlier run had. Every broker has to answer: the one that
+// is missing may be the one that knows a transaction which must not stay.
+func (c transactions) list(ctx context.Context, prefix, job string) (ids []string, err error) {
+	for deadline := time.Now().Add(listWithin); ; {
+		ids, err = c.listOnce(ctx, prefix, job)
+		if err == nil || !transient(err) || time.Now().After(deadline) {
+			return ids, err
+		}
+		c.client.ForceMetadataRefresh() // a broker that is gone need not answer
+		if err := sleep(ctx, retryPause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c transactions) listOnce(ctx context.Context, prefix, job string) ([]string, error) {
 	pattern := regexp.QuoteMeta(jobPrefix(prefix, job)) + "-[0-9]+-[0-9]+" // brokers before 4.1 do not know it and list all
 	req := kmsg.NewPtrListTransactionsRequest()
 	req.TransactionalIDPattern = &pattern
@@ -125,24 +152,34 @@ func (c transactions) describe(ctx context.Context, ids []string) (map[string]st
 	if len(ids) == 0 {
 		return found, nil
 	}
-	req := kmsg.NewPtrDescribeTransactionsRequest()
-	req.TransactionalIDs = ids
-	resp, err := req.RequestWith(ctx, c.client)
-	if err != nil {
-		return nil, unreachable(ctx, err, c.login)
+	answer, err := c.settled(ctx, func() (int16, error) {
+		req := kmsg.NewPtrDescribeTransactionsRequest()
+		req.TransactionalIDs = ids
+		resp, err := req.RequestWith(ctx, c.client)
+		if err != nil {
+			return 0, err
+		}
+		return readStandings(resp, found), nil
+	})
+	if err != nil || answer == nil {
+		return found, err
 	}
+	if e := unauthorized(ids[0], answer); e != nil {
+		return nil, e
+	}
+	return nil, fmt.Errorf("kafka sink: describe transactional ids such as %q: %w", ids[0], answer)
+}
+
+// readStandings returns the first error, but for that of an id which the cluster does not know.
+func readStandings(resp *kmsg.DescribeTransactionsResponse, into map[string]standing) int16 {
 	for i := range resp.TransactionStates {
-		s := &resp.TransactionStates[i]
-		switch err := kerr.ErrorForCode(s.ErrorCode); {
-		case errors.Is(err, kerr.TransactionalIDNotFound):
-		case err != nil:
-			if e := unauthorized(s.TransactionalID, err); e != nil {
-				return nil, e
-			}
-			return nil, fmt.Errorf("kafka sink: describe transactional id %q: %w", s.TransactionalID, err)
+		switch s := &resp.TransactionStates[i]; s.ErrorCode {
+		case kerr.TransactionalIDNotFound.Code:
+		case 0:
+			into[s.TransactionalID] = standing{s.State, s.ProducerID, s.ProducerEpoch}
 		default:
-			found[s.TransactionalID] = standing{s.State, s.ProducerID, s.ProducerEpoch}
+			return s.ErrorCode
 		}
 	}
-	return found, nil
+	return 0
 }
