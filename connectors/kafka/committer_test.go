@@ -295,3 +295,22 @@ func TestAGroupThatIsCommittedToNeverDecidesWhereToRead(t *testing.T) {
 		t.Errorf("starts at %d", got)
 	}
 }
+
+func TestWhatCouldNotBeCommittedIsPartOfTheNextCommit(t *testing.T) {
+	t.Parallel()
+	b := broker(t, kafkatest.Options{Topics: map[string]int32{"orders": 1, "other": 1}})
+	b.Cluster().Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.GroupAuthorizationFailed, Count: 1})
+	s := sourceOf(b, "orders")
+	s.CommitGroup = "observers"
+	u := &run{t: t, ctx: newLent()}
+	c := newCommitter(s.withDefaults(), u.ctx.metrics, u.ctx.log)
+	c.offer([]Split{{Topic: "other", Offset: 7, Epoch: NoEpoch, Stop: 7}}) // finished, and in no later checkpoint
+	u.awaitMetric("offset_commit_failures", func(v float64, _ bool) bool { return v == 1 })
+	c.offer([]Split{{Topic: "orders", Offset: 1, Epoch: NoEpoch, Stop: NoStop}})
+	c.close()
+	for topic, want := range map[string]int64{"other": 7, "orders": 1} {
+		if at := groupOffset(t, b, "observers", topic, 0); at != want {
+			t.Errorf("%s: committed %d, want %d", topic, at, want)
+		}
+	}
+}

@@ -340,3 +340,55 @@ func TestATopicThatIsWaitedForCausesNoHotLoop(t *testing.T) {
 		t.Errorf("%d requests in two seconds", n)
 	}
 }
+
+func TestAPartitionThatIsRefusedForEverIsAnError(t *testing.T) {
+	t.Parallel()
+	b := broker(t, kafkatest.Options{Topics: map[string]int32{"orders": 1}})
+	produce(t, b, numbered("orders", 0, 0, 5)...)
+	refuse := b.Cluster().Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "orders", Err: kerr.OffsetOutOfRange, Count: -1})
+	s := sourceOf(b, "orders")
+	says(t, read(t, s, splitsOf(t, s)...).fail(), kerr.OffsetNotAvailable, `"orders"`, "partition 0 at offset 0", "refused it 21 times")
+	if n := refuse.Hits(); n > 3*maxStrikes {
+		t.Errorf("%d fetches", n)
+	}
+}
+
+func TestRecordsBesideAnErrorAreTakenOnlyWhereTheyFollowThePosition(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		err   error
+		doubt doubt
+		taken int
+	}{
+		{&kgo.ErrDataLoss{ConsumedTo: 10, ResetTo: 6}, divergent, 0},
+		{kerr.OffsetOutOfRange, offLimits, 2},
+		{kerr.UnknownTopicID, otherTopic, 2},
+		{kerr.NotLeaderForPartition, noDoubt, 2},
+	} {
+		s := Source{Brokers: []string{"127.0.0.1:1"}, Topics: []string{"orders"}}
+		ctx := newLent()
+		f, err := newFetcher(s.withDefaults(), ctx, newLag(ctx.Metrics()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &partition{Split: Split{Topic: "orders", Offset: 10, Stop: NoStop}, id: "orders-0"}
+		f.parts[p.place()], f.ids[p.id] = p, p.place()
+		fetches := kgo.Fetches{
+			{Topics: []kgo.FetchTopic{{Topic: "orders", Partitions: []kgo.FetchPartition{{Records: []*kgo.Record{{Topic: "orders", Offset: 10}, {Topic: "orders", Offset: 11, LeaderEpoch: 3}}}}}}},
+			{Topics: []kgo.FetchTopic{{Topic: "orders", Partitions: []kgo.FetchPartition{{Err: test.err}}}}},
+		}
+		if err := f.inspect(fetches); err != nil {
+			t.Fatal(err)
+		}
+		taken := 0
+		for _, c := range f.take(fetches) {
+			taken += len(c.Elements)
+		}
+		if p.doubt != test.doubt || taken != test.taken || taken > 0 && (p.Offset != 12 || p.Epoch != 3) {
+			t.Errorf("%v: doubt %d, %d records taken, position %d of epoch %d", test.err, p.doubt, taken, p.Offset, p.Epoch)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
