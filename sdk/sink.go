@@ -22,6 +22,9 @@ type WriterContext interface {
 	Parallelism() int
 	// Attempt is unique among all writers this job ever had, so names built from it never collide.
 	Attempt() int64
+	// Restored is the checkpoint that this writer goes on from, 0 for a job that starts anew. What the sink committed for
+	// a later one is not known to this run: its records will be read again.
+	Restored() CheckpointID
 	Logger() *slog.Logger
 	Metrics() Metrics
 }

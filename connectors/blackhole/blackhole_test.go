@@ -12,12 +12,13 @@ import (
 
 type writerContext struct{}
 
-func (writerContext) Job() string          { return "j" }
-func (writerContext) Task() int            { return 0 }
-func (writerContext) Parallelism() int     { return 1 }
-func (writerContext) Attempt() int64       { return 1 }
-func (writerContext) Logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
-func (writerContext) Metrics() sdk.Metrics { return sdk.DiscardMetrics }
+func (writerContext) Job() string                { return "j" }
+func (writerContext) Task() int                  { return 0 }
+func (writerContext) Parallelism() int           { return 1 }
+func (writerContext) Attempt() int64             { return 1 }
+func (writerContext) Restored() sdk.CheckpointID { return 0 }
+func (writerContext) Logger() *slog.Logger       { return slog.New(slog.DiscardHandler) }
+func (writerContext) Metrics() sdk.Metrics       { return sdk.DiscardMetrics }
 
 func writer(t *testing.T, s *blackhole.Sink) sdk.Writer {
 	t.Helper()

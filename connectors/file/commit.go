@@ -104,9 +104,13 @@ func (w *writer) inspect(m *manifest, f prepared, begun bool) (bool, error) {
 	case errors.Is(err, fs.ErrNotExist) && begun:
 		return false, nil
 	case errors.Is(err, fs.ErrNotExist):
+		if info, err := w.dir.Lstat(f.Final); err == nil && info.Size() == f.Size {
+			return false, nil // renamed already; it is the note that somebody removed
+		}
 		return false, sdk.Fatal(&Error{
 			Op: "commit", Path: w.path(f.Hidden), Err: fmt.Errorf("%w: checkpoint %d needs it as %s", ErrDataMissing, m.Checkpoint, f.Final),
-			Remedy: "Somebody removed it, or the path is not the one of the earlier run. Bring it back, or restore an older checkpoint",
+			Remedy: fmt.Sprintf("Somebody removed it, or the path is not the one of the earlier run. Bring it back, or, if it had been committed and "+
+				"taken away, bring back %s", noteName(m.Job, m.Task)),
 		})
 	case err != nil:
 		return false, w.fail("look at", f.Hidden, err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,10 +25,16 @@ import (
 )
 
 type writerContext struct {
-	job     string
-	task    int
-	attempt int64
+	job      string
+	task     int
+	attempt  int64
+	restored sdk.CheckpointID
 }
+
+// newest is the restored checkpoint of runs that go on from the newest one, whichever it is.
+const newest sdk.CheckpointID = math.MaxInt64
+
+func (c writerContext) Restored() sdk.CheckpointID { return c.restored }
 
 func (c writerContext) Job() string          { return c.job }
 func (c writerContext) Task() int            { return c.task }
@@ -41,6 +48,8 @@ type rig struct {
 	t    *testing.T
 	sink Sink
 	now  time.Time
+	// restored is given to the writers made from now on.
+	restored sdk.CheckpointID
 	// fault, when set, is asked before each step on the directory.
 	fault func(op, name string) error
 	// unsynced leaves out the real syncs, which a test without a power cut cannot see, and which take most of its time.
@@ -48,12 +57,12 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	return &rig{t: t, sink: Sink{Path: filepath.Join(t.TempDir(), "out")}, now: time.Unix(1_700_000_000, 0)}
+	return &rig{t: t, sink: Sink{Path: filepath.Join(t.TempDir(), "out")}, now: time.Unix(1_700_000_000, 0), restored: newest}
 }
 
 func (r *rig) writer(task int, attempt int64) *writer {
 	r.t.Helper()
-	w := newWriter(r.sink.withDefaults(), writerContext{"orders", task, attempt}, func(path string) (folder, error) {
+	w := newWriter(r.sink.withDefaults(), writerContext{"orders", task, attempt, r.restored}, func(path string) (folder, error) {
 		f, err := openRoot(path)
 		return faultyFolder{f, r}, err
 	}, func() time.Time { return r.now })
@@ -470,6 +479,37 @@ func TestOutputOfAnotherRun(t *testing.T) {
 	must(t, r.writer(1, 6).Restore(t.Context(), nil))
 }
 
+// The state is older than the output, by a removed checkpoint, an explicit restore or a new beginning: what lies between
+// would be written twice, and is refused unless that was asked for.
+func TestARunFromBehindTheOutputIsRefused(t *testing.T) {
+	r := newRig(t)
+	w := r.writer(0, 5)
+	must(t, w.Write(t.Context(), batch(0, 5)))
+	must(t, w.Commit(t.Context(), r.prepare(w, 3)))
+	attempt := int64(5)
+	for restored, want := range map[sdk.CheckpointID]error{0: ErrOtherRun, 2: ErrOtherRun, 3: nil, 4: nil} {
+		attempt++
+		r.restored, r.sink.Repeat = restored, false
+		if err := r.writer(1, attempt).Restore(t.Context(), nil); !errors.Is(err, want) {
+			t.Errorf("restored from %d: %v", restored, err)
+		}
+		r.sink.Repeat = true
+		must(t, r.writer(1, attempt).Restore(t.Context(), nil))
+	}
+}
+
+// The notes of commits look disposable beside the files. Without them a repeated commit knows its files by name and size.
+func TestARepeatedCommitWithoutItsNoteFindsItsFiles(t *testing.T) {
+	r := newRig(t)
+	w := r.writer(0, 5)
+	must(t, w.Write(t.Context(), batch(0, 5)))
+	data := r.prepare(w, 3)
+	must(t, w.Commit(t.Context(), data))
+	must(t, os.Remove(filepath.Join(r.sink.Path, noteName("orders", 0))))
+	must(t, r.writer(0, 6).Restore(t.Context(), [][]byte{data}))
+	r.wantOffsets(5)
+}
+
 func TestFinalNameTaken(t *testing.T) {
 	r := newRig(t)
 	w := r.writer(0, 1)
@@ -513,7 +553,7 @@ func TestUnusableDirectories(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "file")
 		must(t, os.WriteFile(path, nil, 0o644))
 		for _, p := range []string{path, filepath.Join(path, "below")} {
-			w, err := Sink{Path: p}.NewWriter(writerContext{"orders", 0, 1})
+			w, err := Sink{Path: p}.NewWriter(writerContext{"orders", 0, 1, newest})
 			must(t, err)
 			err = w.Open(t.Context())
 			e, ok := errors.AsType[*Error](err)
@@ -529,7 +569,7 @@ func TestUnusableDirectories(t *testing.T) {
 		}
 		path := t.TempDir()
 		must(t, os.Chmod(path, 0o500))
-		w, err := Sink{Path: path}.NewWriter(writerContext{"orders", 0, 1})
+		w, err := Sink{Path: path}.NewWriter(writerContext{"orders", 0, 1, newest})
 		must(t, err)
 		must(t, w.Open(t.Context()))
 		if err := w.Write(t.Context(), batch(0, 1)); !errors.Is(err, fs.ErrPermission) {
@@ -701,12 +741,12 @@ func TestNames(t *testing.T) {
 
 func TestBadSettings(t *testing.T) {
 	for _, s := range []Sink{{}, {Path: "x", Format: "csv"}, {Path: "x", Compression: "lz4"}, {Path: "x", RollBytes: -1}, {Path: "x", RollInterval: -1}} {
-		if _, err := s.NewWriter(writerContext{"orders", 0, 1}); !errors.Is(err, sdk.ErrFatal) {
+		if _, err := s.NewWriter(writerContext{"orders", 0, 1, newest}); !errors.Is(err, sdk.ErrFatal) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
 	for _, job := range []string{"", ".x", "a/b", "a\nb", strings.Repeat("x", 151)} {
-		if _, err := (Sink{Path: "x"}).NewWriter(writerContext{job, 0, 1}); !errors.Is(err, sdk.ErrFatal) {
+		if _, err := (Sink{Path: "x"}).NewWriter(writerContext{job, 0, 1, newest}); !errors.Is(err, sdk.ErrFatal) {
 			t.Errorf("job %q: %v", job, err)
 		}
 	}
@@ -722,7 +762,7 @@ func TestCancelledWrite(t *testing.T) {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	w, err := Sink{Path: b.TempDir()}.NewWriter(writerContext{"bench", 0, 1})
+	w, err := Sink{Path: b.TempDir()}.NewWriter(writerContext{"bench", 0, 1, newest})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -59,22 +59,31 @@ func (w *writer) notes() (map[int]*note, error) {
 	return notes, nil
 }
 
-// checkRun refuses to write after output that this run's state knows nothing of. Attempts grow for as long as a job's state
-// lives, and a checkpoint holds the highest one given out before it; so an attempt that is not higher than a committed one means
-// that the state directory was removed, or an older checkpoint restored, and the records in between would be written again.
+// checkRun refuses to write after output that this run's state knows nothing of: committed for a checkpoint behind the one
+// that is restored, because that was removed, or an older one chosen, or none. The records in between would be written
+// again; [Sink.Repeat] accepts that. Attempts grow for as long as a job's state lives, so one that is not higher than a
+// committed one means that the state directory is another, and then not even the names of files would be new.
 func (w *writer) checkRun(notes map[int]*note) error {
 	for _, n := range notes {
-		if n == nil || n.Attempt < w.attempt {
+		if n == nil || n.Attempt < w.attempt && (n.Checkpoint <= w.restored || w.sink.Repeat) {
 			continue
 		}
 		return sdk.Fatal(&Error{
 			Op: "write to", Path: w.sink.Path,
-			Err: fmt.Errorf("%w: job %s has committed checkpoint %d there, and this run begins before it: records would be written twice", ErrOtherRun, w.job, n.Checkpoint),
-			Remedy: fmt.Sprintf("Go on from the newest checkpoint, choose another path, or move away the files %s-* and .penstock-%s-*",
-				w.job, w.job),
+			Err: fmt.Errorf("%w: job %s has committed checkpoint %d there, and this run begins %s: records would be written twice",
+				ErrOtherRun, w.job, n.Checkpoint, begins(w.restored)),
+			Remedy: fmt.Sprintf("Go on from the newest checkpoint, choose another path, or move away the files %s-* and .penstock-%s-*; "+
+				"repeat: true accepts it while the state directory is the same", w.job, w.job),
 		})
 	}
 	return nil
+}
+
+func begins(restored sdk.CheckpointID) string {
+	if restored == 0 {
+		return "anew"
+	}
+	return fmt.Sprintf("at checkpoint %d", restored)
 }
 
 // sweep removes every hidden data file of the job. After the commits nothing that the restored checkpoint holds has a hidden name

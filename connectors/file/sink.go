@@ -43,6 +43,9 @@ type Sink struct {
 	// RollInterval starts another file when a batch arrives this long after a file's first; 0 is no limit. A file never
 	// spans two checkpoints, so an interval longer than that of the checkpoints has no effect.
 	RollInterval time.Duration
+	// Repeat lets a run begin that reads again what is committed here already: one that starts anew, or from an older
+	// checkpoint. Without it such a run is refused with [ErrOtherRun].
+	Repeat bool
 }
 
 var _ sdk.Sink = Sink{}

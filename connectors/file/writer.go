@@ -18,9 +18,11 @@ type writer struct {
 	job     string
 	task    int
 	attempt int64
-	log     *slog.Logger
-	now     func() time.Time
-	open    func(path string) (folder, error)
+	// restored is the checkpoint that the run goes on from, 0 when it starts anew.
+	restored sdk.CheckpointID
+	log      *slog.Logger
+	now      func() time.Time
+	open     func(path string) (folder, error)
 
 	dir     folder
 	encoder jsonl.Encoder
@@ -47,7 +49,7 @@ const (
 )
 
 func newWriter(s Sink, ctx sdk.WriterContext, open func(string) (folder, error), now func() time.Time) *writer {
-	return &writer{sink: s, job: ctx.Job(), task: ctx.Task(), attempt: ctx.Attempt(), log: ctx.Logger(), now: now, open: open}
+	return &writer{sink: s, job: ctx.Job(), task: ctx.Task(), attempt: ctx.Attempt(), restored: ctx.Restored(), log: ctx.Logger(), now: now, open: open}
 }
 
 // Open implements [sdk.Writer].

@@ -199,7 +199,21 @@ func (j *job) stop() {
 		j.end(Result{Outcome: Cancelled}, nil)
 		return
 	}
-	j.stopAsked, j.stopBy = true, j.cfg.Now().Add(j.opts.StopTimeout)
+	now := j.cfg.Now()
+	j.stopAsked, j.stopBy = true, now.Add(j.opts.StopTimeout)
+	// What waits for its restart is started now: whoever stops a job does not want to wait for a back-off.
+	j.coordAt, j.wholeAt = earliestPending(j.coordAt, now), earliestPending(j.wholeAt, now)
+	for _, r := range j.regions {
+		r.at = earliestPending(r.at, now)
+	}
+}
+
+// earliestPending brings a pending time forward to now.
+func earliestPending(at, now time.Time) time.Time {
+	if pending(at) && now.Before(at) {
+		return now
+	}
+	return at
 }
 
 func (j *job) savepoint(answer chan savepointAnswer) {

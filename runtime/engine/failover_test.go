@@ -187,3 +187,39 @@ func TestAStuckSinkBlocksNoControl(t *testing.T) {
 		})
 	}
 }
+
+// A stop does not wait for the back-off of a task that keeps failing: after a few tries at once the job ends, and says why.
+func TestStopWhileASinkKeepsFailing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var failing atomic.Bool
+		l := newLedger()
+		full := errors.New("no space left")
+		l.onWrite = func(context.Context, int, int) error {
+			if failing.Load() {
+				return full
+			}
+			return nil
+		}
+		o := engine.DefaultOptions()
+		h, err := engine.Start(t.Context(), engine.Job{
+			Name: "stop-failing", Source: engine.From(source(t, fake.Config{RecordsPerSecond: 1000})), Sink: l,
+			Checkpoint: engine.Checkpoint{Interval: 100 * time.Millisecond}, Options: &o,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
+		failing.Store(true)
+		time.Sleep(20 * time.Second) //nolint:forbidigo // the clock of the bubble
+		start := time.Now()
+		h.Stop()
+		_, err = h.Wait(t.Context())
+		if !errors.Is(err, engine.ErrSavepoint) || !errors.Is(err, full) {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("stopping took %s", took)
+		}
+	})
+}

@@ -42,7 +42,9 @@ type job struct {
 	last     *protocol.Manifest // newest durable checkpoint of this job, nil when none
 	base     int64              // records committed before the tasks of this life were started
 	failures int                // checkpoints in a row that could not be stored
-	everUp   bool               // the job once read: from then on failures are met with restarts
+	// lastFailure is the last one that was met with a restart.
+	lastFailure error
+	everUp      bool // the job once read: from then on failures are met with restarts
 
 	workers  *coordinator.Workers
 	watchdog *watchdog.Watchdog
@@ -62,6 +64,7 @@ type job struct {
 	wantedServed bool
 	stopAsked    bool
 	stopBy       time.Time
+	stopFailures int                    // since the request to stop
 	savepoints   []chan savepointAnswer // requests that no checkpoint serves yet
 	serving      []chan savepointAnswer // requests that the checkpoint in progress serves
 	nextDue      time.Time
@@ -168,7 +171,7 @@ func (j *job) announceRestore() {
 	j.stats.CheckpointRestored(j.last.ID, j.last.Completed)
 	j.log.Info("restoring", zap.Int64("checkpoint", int64(j.last.ID)), zap.Int("parallelism", j.cfg.Parallelism),
 		zap.Int("taken_with", j.last.Parallelism), zap.Stringer("lane", j.lane))
-	if f := j.cfg.Listener.Restored; f != nil {
+	if f := j.cfg.Listener.Restored; f != nil && j.last.Kind != protocol.Final {
 		f(j.last)
 	}
 }
@@ -209,7 +212,11 @@ func (j *job) advance(now time.Time) {
 		return
 	}
 	if !now.Before(j.stopBy) {
-		j.end(Result{}, fmt.Errorf("%w within %s (runtime.stop_timeout) of the request to stop; %s", ErrSavepoint, j.opts.StopTimeout, j.standing()))
+		err := fmt.Errorf("%w within %s (runtime.stop_timeout) of the request to stop; %s", ErrSavepoint, j.opts.StopTimeout, j.standing())
+		if j.lastFailure != nil {
+			err = fmt.Errorf("%w; the last failure was: %w", err, j.lastFailure)
+		}
+		j.end(Result{}, err)
 		return
 	}
 	if j.core.Phase() == checkpoint.Storing {
@@ -262,9 +269,19 @@ func earliest(t time.Time, more ...time.Time) time.Time {
 	return t
 }
 
+// maxStopFailures is how many failures a job survives between the request to stop and its savepoint.
+const maxStopFailures = 3
+
 // failed meets a failure: it asks the policy, and fails the job when a restart cannot help. It returns when to restart. Until
 // the job has read for the first time every failure is final: who starts a job wants to hear at once what is wrong with it.
 func (j *job) failed(what string, scope telemetry.RestartScope, err error) (at time.Time, ok bool) {
+	j.lastFailure = fmt.Errorf("%s: %w", what, err)
+	if j.stopAsked {
+		if j.stopFailures++; j.stopFailures > maxStopFailures {
+			j.end(Result{}, fmt.Errorf("%w, because %w; %s", ErrSavepoint, j.lastFailure, j.standing()))
+			return never, false
+		}
+	}
 	if !curable(err) || !j.everUp {
 		j.end(Result{}, fmt.Errorf("%s: %w", what, err))
 		return never, false
@@ -274,6 +291,9 @@ func (j *job) failed(what string, scope telemetry.RestartScope, err error) (at t
 	if !ok {
 		j.end(Result{}, fmt.Errorf("%s failed again after %d restarts within %s (runtime.restart_limit): %w", what, j.opts.RestartLimit, j.opts.RestartWindow, err))
 		return never, false
+	}
+	if j.stopAsked {
+		delay = 0 // whoever stops a job does not want to wait for a back-off
 	}
 	j.stats.Restarts[scope].Inc()
 	if f := j.cfg.Listener.Restarting; f != nil {

@@ -148,7 +148,7 @@ func (j *job) newSink(r *region, restore sink.Restore) {
 	stats.Attempt.Set(int64(attempt))
 	r.sinkOpen = false
 	r.sink = sink.New(sink.Config{
-		Job: j.cfg.Name, Task: task, Parallelism: j.cfg.Parallelism, Attempt: attempt, Sink: j.cfg.Sink, Restore: restore,
+		Job: j.cfg.Name, Task: task, Parallelism: j.cfg.Parallelism, Attempt: attempt, Sink: j.cfg.Sink, Restore: restore, Restored: j.newest(),
 		Reports: sinkReports{j}, CommitAttempts: j.opts.CommitAttempts, RetryInitial: j.opts.RetryInitial, RetryMax: j.opts.RetryMax,
 		CloseTimeout: closeTimeout, Now: j.cfg.Now, Stats: stats,
 		Logger:  j.slog.With("sink", task, "attempt", uint64(attempt)),
@@ -208,6 +208,7 @@ func (j *job) sinkOpened(task int, attempt protocol.Attempt) {
 	}
 	j.starting = false
 	if j.last != nil && j.last.Kind == protocol.Final {
+		j.step(lifecycle.Drain)
 		j.end(Result{Outcome: AlreadyFinished}, nil) // all that was left to do was the commit
 		return
 	}

@@ -51,6 +51,14 @@ func preparedOf(m *protocol.Manifest) [][]byte {
 	return out
 }
 
+// newest is the newest durable checkpoint, 0 when there is none.
+func (j *job) newest() sdk.CheckpointID {
+	if j.last == nil {
+		return 0
+	}
+	return j.last.ID
+}
+
 func sinksOf(m *protocol.Manifest) []protocol.SinkState {
 	if m == nil {
 		return nil

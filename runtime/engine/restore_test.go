@@ -170,6 +170,37 @@ func TestASecondJobOnTheSameDirectoryIsRefused(t *testing.T) {
 	}
 }
 
+// A finished job that was changed is not the finished job: what does not fit its state is said, not ignored.
+func TestAFinishedJobDoesNotIgnoreItsChangedSource(t *testing.T) {
+	t.Parallel()
+	store := checkpoint.NewMemory()
+	src := &choosy{Source: source(t, fake.Config{RecordsPerSplit: 10})}
+	job := engine.Job{Name: "finished", Source: engine.From(src), Sink: newLedger(), Checkpoint: engine.Checkpoint{Storage: store}}
+	if err := engine.Run(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.Run(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	src.refuse = true
+	if err := engine.Run(t.Context(), job); !errors.Is(err, sdk.ErrIncompatibleState) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// choosy refuses saved state on command, as a source whose configuration was changed does.
+type choosy struct {
+	*fake.Source
+	refuse bool
+}
+
+func (c *choosy) NewEnumerator(ctx sdk.EnumeratorContext[fake.Split], state *sdk.VersionedBytes) (sdk.Enumerator[fake.Split], error) {
+	if c.refuse && state != nil {
+		return nil, fmt.Errorf("%w: another topic", sdk.ErrIncompatibleState)
+	}
+	return c.Source.NewEnumerator(ctx, state)
+}
+
 // A process may die after its final checkpoint is durable and before the last part is committed. The next start finds a job
 // that has finished, and yet has to commit.
 func TestAFinishedJobIsCommittedByItsNextStart(t *testing.T) {

@@ -79,6 +79,9 @@ func (h *Handle) start(ctx context.Context, j Job, lane protocol.Lane, store che
 		if err := j.checkRestore(m, lane); err != nil {
 			return err
 		}
+		if err := checkState(j, m); err != nil {
+			return err
+		}
 		// The process may have died between the final checkpoint and its commit, and nothing says whether it did. So what was
 		// prepared is committed again, by a job that starts no reader.
 		if m.Kind == protocol.Final && !hasPrepared(m) {

@@ -47,6 +47,7 @@ type Config struct {
 	Attempt     protocol.Attempt
 	Sink        sdk.Sink
 	Restore     Restore
+	Restored    sdk.CheckpointID // the checkpoint that the task goes on from
 	Reports     Reports
 
 	CommitAttempts int // before a failing commit fails the task, which commits it again after its restart

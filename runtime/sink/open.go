@@ -56,9 +56,10 @@ func (l *Loop) close(ctx context.Context) {
 // writerContext is what the writer sees of the task.
 type writerContext struct{ l *Loop }
 
-func (c *writerContext) Job() string          { return c.l.cfg.Job }
-func (c *writerContext) Task() int            { return c.l.cfg.Task }
-func (c *writerContext) Parallelism() int     { return c.l.cfg.Parallelism }
-func (c *writerContext) Attempt() int64       { return int64(c.l.cfg.Attempt) }
-func (c *writerContext) Logger() *slog.Logger { return c.l.cfg.Logger }
-func (c *writerContext) Metrics() sdk.Metrics { return c.l.cfg.Metrics }
+func (c *writerContext) Job() string                { return c.l.cfg.Job }
+func (c *writerContext) Task() int                  { return c.l.cfg.Task }
+func (c *writerContext) Parallelism() int           { return c.l.cfg.Parallelism }
+func (c *writerContext) Attempt() int64             { return int64(c.l.cfg.Attempt) }
+func (c *writerContext) Restored() sdk.CheckpointID { return c.l.cfg.Restored }
+func (c *writerContext) Logger() *slog.Logger       { return c.l.cfg.Logger }
+func (c *writerContext) Metrics() sdk.Metrics       { return c.l.cfg.Metrics }

@@ -30,6 +30,7 @@ func fileSink() Sink {
 				option.Words("compression", &s.Compression, "How whole files are compressed.", file.None, file.Gzip, file.Zstd),
 				option.Size("roll_bytes", &s.RollBytes, 0, math.MaxInt64, "Start another file once one holds this much before compression; 0 is one file per task and checkpoint.").Shown("0 (off)"),
 				option.Duration("roll_interval", &s.RollInterval, 0, "Start another file when one is this old. Has an effect only when shorter than the checkpoint interval.").Shown("0 (off)"),
+				option.Flag("repeat", &s.Repeat, "Whether a run may begin that writes again what is committed in the path already: one that starts anew, or from an older checkpoint."),
 			}}, func() (sdk.Sink, error) { return s, nil }
 		},
 	}

@@ -64,6 +64,9 @@ const (
 	lineEvery   = 10 * time.Second       // elsewhere
 	// abandonWithin is how long an abandoned job may take to let go of its state directory. Exit ends what is left.
 	abandonWithin = time.Second
+	// sameSignal is the time in which a second signal is an echo of the first: some supervisors signal the process and then
+	// its group.
+	sameSignal = 300 * time.Millisecond
 	// maxEvents may wait for a terminal that does not take them; later ones are dropped.
 	maxEvents = 64
 )
@@ -186,6 +189,7 @@ func (r *running) watch(handle *engine.Handle, stopping bool) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	r.meter.Status(r.stats.Snapshot()) // the first sample: a rate needs two
+	var asked time.Time
 	for {
 		select {
 		case <-handle.Done():
@@ -197,10 +201,13 @@ func (r *running) watch(handle *engine.Handle, stopping bool) error {
 		case <-ticker.C:
 			r.status(stopping)
 		case <-r.Signals:
+			if stopping && time.Since(asked) < sameSignal {
+				continue
+			}
 			if stopping {
 				return r.abandon(handle)
 			}
-			stopping = true
+			stopping, asked = true, time.Now()
 			r.screen.Status("")
 			r.say("stopping: taking a savepoint (again to abandon at once)")
 			handle.Stop()

@@ -281,7 +281,10 @@ func TestRestoreModes(t *testing.T) {
 		t.Errorf("code %d, %s", code, stderr)
 	}
 	before := lines(t, dir)
-	if code, _, stderr := do(t, "run", job, "--restore", "none"); code != 0 || lines(t, dir) != before+10_000 {
+	if code, _, stderr := do(t, "run", job, "--restore", "none"); code != 1 || !strings.Contains(stderr, "records would be written twice") {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+	if code, _, stderr := do(t, "run", job, "--restore", "none", "--set", "sink.file.repeat=true"); code != 0 || lines(t, dir) != before+10_000 {
 		t.Errorf("code %d, %d lines, %s", code, lines(t, dir), stderr)
 	}
 
