@@ -168,6 +168,20 @@ func (c *cluster) transact(how kgo.TransactionEndTry, records ...*kgo.Record) {
 		c.t.Fatal(err)
 	}
 	client.Close()
+	c.awaitStable(records[0].Topic)
+}
+
+// awaitStable waits until no transaction is open in partition 0. The broker answers the end of a transaction before its marker is in the log.
+func (c *cluster) awaitStable(topic string) {
+	c.t.Helper()
+	eventually(c.t, "the markers of transactions", func(ctx context.Context) (bool, error) {
+		stable, err := c.offset(ctx, topic, last, 1)
+		if err != nil {
+			return false, err
+		}
+		end, err := c.offset(ctx, topic, last, 0)
+		return stable == end, err
+	})
 }
 
 // deleteRecords deletes what is before an offset of partition 0.

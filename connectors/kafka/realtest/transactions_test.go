@@ -63,10 +63,15 @@ func TestCommittedAndAbortedTransactionsThatInterleaveAreToldApart(t *testing.T)
 	if err := dropped.EndTransaction(t.Context(), kgo.TryAbort); err != nil { // 4
 		t.Fatal(err)
 	}
+	eventually(t, "the marker of the abort", func(ctx context.Context) (bool, error) {
+		end, err := c.offset(ctx, topic, last, 0)
+		return end == 5, err
+	})
 	c.write(numbered(topic, 0, 1)...)                                       // 5
 	if err := kept.EndTransaction(t.Context(), kgo.TryCommit); err != nil { // 6
 		t.Fatal(err)
 	}
+	c.awaitStable(topic)
 	s := c.source(topic)
 	s.Stop = kafka.Latest()
 	j := run(t, s)
