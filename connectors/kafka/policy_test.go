@@ -265,6 +265,21 @@ func TestABoundedReaderOfADeletedTopicDoesNotWaitForEver(t *testing.T) {
 	says(t, u.fail(), ErrTopicMissing, `"orders"`, "on_deleted")
 }
 
+func TestADeletedTopicEndsARunningReaderWithItsName(t *testing.T) {
+	t.Parallel()
+	b := broker(t, kafkatest.Options{Topics: map[string]int32{"orders": 1}})
+	produce(t, b, numbered("orders", 0, 0, 5)...)
+	s := sourceOf(b, "orders")
+	u := read(t, s, splitsOf(t, s)...)
+	u.records(5)
+	if err := b.Cluster().DeleteTopic("orders"); err != nil {
+		t.Fatal(err)
+	}
+	err := u.fail()
+	says(t, err, ErrTopicMissing, `"orders"`, "partition 0 at offset 5", "on_deleted")
+	says(t, err, sdk.ErrFatal)
+}
+
 func TestADeletedTopicEndsTheDiscoveryWithItsName(t *testing.T) {
 	t.Parallel()
 	b := broker(t, kafkatest.Options{Topics: map[string]int32{"orders-eu": 1, "orders-us": 1}})

@@ -8,6 +8,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/penstock-dev/penstock/sdk"
 )
 
 const (
@@ -120,7 +122,7 @@ func (f *fetcher) missing(p *partition, cause error) error {
 		return nil
 	}
 	if f.source.OnDeleted != Wait {
-		return topicMissing(p.Split, cause)
+		return sdk.Fatal(topicMissing(p.Split, cause))
 	}
 	f.log.warn("topic or partition is missing, its position is kept", "topic", p.Topic, "partition", p.Partition, "offset", p.Offset)
 	f.nextCheck = time.Now().Add(missingPause)
