@@ -28,6 +28,7 @@ var sinkScenarios = map[string]func(*testing.T, *target){
 	"a crash between any two steps loses and repeats nothing":        testSinkCrashes,
 	"an aborted checkpoint's records belong to the next one":         testSinkAbortedCheckpoint,
 	"a task restarts alone":                                          testSinkRegion,
+	"a writer that hangs leaves nothing open":                        testSinkLeftBehind,
 	"a restart with another number of tasks finds every id":          testSinkRescale,
 	"a writer of an earlier attempt is fenced":                       testSinkZombie,
 	"an expired transaction is an error that counts its records":     testSinkExpired,
@@ -234,6 +235,21 @@ func testSinkRegion(t *testing.T, g *target) {
 	w.commitAll(w.prepare(20))
 	other.commitAll(other.prepare(20))
 	g.wantNumbers([2]int{0, 40}, [2]int{100, 110})
+}
+
+// The engine leaves a writer behind that does not return, and starts its task alone again without knowing what that had prepared.
+func testSinkLeftBehind(t *testing.T, g *target) {
+	g = g.fresh(t, 1)
+	w := g.writer(0)
+	w.restore()
+	w.write(0, 10)
+	w.prepare(1)
+	w.write(10, 20)
+	g.must(w.Flush(t.Context()))
+	next := g.writer(0)
+	next.write(0, 20)
+	next.commitAll(next.prepare(2))
+	g.wantNumbers([2]int{0, 20})
 }
 
 func testSinkRescale(t *testing.T, g *target) {
