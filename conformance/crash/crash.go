@@ -234,9 +234,8 @@ func one(ctx context.Context, penstock, file string, log *os.File, moment <-chan
 		return true, nil
 	case <-moment:
 		err := cmd.Process.Signal(syscall.SIGKILL)
-		_ = <-done // killed: that is what it says
-		if errors.Is(err, os.ErrProcessDone) {
-			err = nil // it ended in the same moment; the next life says so
+		if ended := <-done; ended == nil || errors.Is(err, os.ErrProcessDone) {
+			return false, nil // it ended in the same moment; the next life says so
 		}
 		return false, err
 	}

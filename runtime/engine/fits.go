@@ -28,11 +28,18 @@ type inert struct{ j Job }
 func (inert) Call(string, func(context.Context) (any, error), func(any, error), sdk.CallOptions) {}
 func (inert) Schedule(string, time.Duration, func())                                             {}
 func (inert) Cancel(string)                                                                      {}
-func (c inert) Parallelism() int                                                                 { return c.j.Parallelism }
-func (inert) Readers() []sdk.ReaderID                                                            { return nil }
-func (inert) Assign(sdk.ReaderID, []protocol.Split) error                                        { return nil }
-func (inert) NoMoreSplits(sdk.ReaderID) error                                                    { return nil }
-func (inert) SendEvent(sdk.ReaderID, sdk.Event) bool                                             { return false }
-func (inert) RequestCheckpoint() bool                                                            { return false }
-func (inert) Logger() *slog.Logger                                                               { return slog.New(slog.DiscardHandler) }
-func (inert) Metrics() sdk.Metrics                                                               { return sdk.DiscardMetrics }
+func (c inert) Parallelism() int { return c.j.Parallelism }
+
+func (inert) Readers() []sdk.ReaderID { return nil }
+
+func (inert) Assign(sdk.ReaderID, []protocol.Split) error { return nil }
+
+func (inert) NoMoreSplits(sdk.ReaderID) error { return nil }
+
+func (inert) SendEvent(sdk.ReaderID, sdk.Event) bool { return false }
+
+func (inert) RequestCheckpoint() bool { return false }
+
+func (inert) Logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func (inert) Metrics() sdk.Metrics { return sdk.DiscardMetrics }

@@ -95,4 +95,3 @@ func TestAnAssignmentLargerThanTheBoundGoesOutInParts(t *testing.T) {
 		t.Errorf("the last word is %q", last)
 	}
 }
-
