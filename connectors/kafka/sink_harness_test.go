@@ -200,8 +200,17 @@ func (g *target) visible() (all []*kgo.Record, open bool) {
 	c := g.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{g.sink.Topic: consume}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxWait(100*time.Millisecond))
 	defer c.Close()
+	limit := 30 * time.Second
+	if open {
+		limit = time.Second // below an open transaction there may be nothing but aborted records, which never come
+	}
+	ctx, cancel := context.WithTimeout(g.t.Context(), limit)
+	defer cancel()
 	for len(left) > 0 {
-		fetches := c.PollFetches(g.t.Context())
+		fetches := c.PollFetches(ctx)
+		if open && ctx.Err() != nil {
+			break
+		}
 		g.must(fetches.Err())
 		fetches.EachRecord(func(r *kgo.Record) {
 			if r.Offset+1 >= left[r.Partition] {
