@@ -4,7 +4,6 @@ package kafka
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -105,7 +104,7 @@ func rawLoop(b *testing.B, source *Source, n int) {
 	defer client.Close()
 	var s sum
 	for s.records < n {
-		fetches := client.PollFetches(context.Background())
+		fetches := client.PollFetches(b.Context())
 		if err := fetches.Err(); err != nil {
 			b.Fatal(err)
 		}

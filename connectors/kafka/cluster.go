@@ -47,7 +47,7 @@ func (c cluster) topics(ctx context.Context, names []string) (map[string]*topic,
 	}
 	for _, name := range names {
 		t := kmsg.NewMetadataRequestTopic()
-		t.Topic = kmsg.StringPtr(name)
+		t.Topic = new(name)
 		req.Topics = append(req.Topics, t)
 	}
 	resp, err := req.RequestWith(ctx, c.client)

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -231,7 +230,7 @@ func TestCommitsOfAGroupWithMembersSayWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	err = d.ask(client).commit(context.Background(), "busy", map[place]Split{{"orders", 0}: {Topic: "orders", Offset: 1}})
+	err = d.ask(client).commit(t.Context(), "busy", map[place]Split{{"orders", 0}: {Topic: "orders", Offset: 1}})
 	says(t, err, ErrGroup, `"busy"`, "has members", "a group of its own")
 }
 

@@ -25,7 +25,7 @@ var _ sdk.Writer = (*plainWriter)(nil)
 
 // Open implements [sdk.Writer].
 func (w *plainWriter) Open(ctx context.Context) (err error) {
-	if err := w.sinkLink.open(ctx); err != nil {
+	if err := w.open(ctx); err != nil {
 		return err
 	}
 	w.client, err = w.producer("")
@@ -85,6 +85,6 @@ func (w *plainWriter) Close(context.Context) error {
 		w.client.Close()
 		w.client = nil
 	}
-	w.sinkLink.close()
+	w.close()
 	return nil
 }

@@ -702,7 +702,7 @@ func testSinkAtLeastOnce(t *testing.T, g *target) {
 			t.Fatal("it commits")
 		}
 		g.must(w.Open(t.Context()))
-		t.Cleanup(func() { g.must(w.Close(context.Background())) })
+		t.Cleanup(func() { g.must(w.Close(context.Background())) }) //nolint:usetesting // it runs when the context of the test has ended
 		return w.(*plainWriter)
 	}
 	w := open()
@@ -829,7 +829,7 @@ func TestSinkWaitsForTheCluster(t *testing.T) {
 			if err := w.Write(ctx, counting(0, 3)); !errors.Is(err, sdk.ErrClosed) {
 				t.Errorf("got %v", err)
 			}
-			done, end := context.WithCancel(context.Background())
+			done, end := context.WithCancel(t.Context())
 			end()
 			_ = w.Close(done)
 		})

@@ -217,7 +217,7 @@ func (w *transactionWriter) Close(ctx context.Context) (err error) {
 	for _, s := range append(w.pool.free, w.pool.resting...) {
 		s.drop()
 	}
-	w.sinkLink.close()
+	w.close()
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("kafka sink: a transaction stays open until its time limit or the next start: %w", err)
 	}

@@ -76,7 +76,7 @@ func troubleOf(err error, login string) *ConnectionError {
 	for _, explain := range []func(error) *ConnectionError{explainLogin, explainTLS, explainNetwork} {
 		if e := explain(err); e != nil {
 			e.Err = err
-			if e.sentinel() == ErrLogin || e.Trouble == ClosedAtOnce {
+			if errors.Is(e.sentinel(), ErrLogin) || e.Trouble == ClosedAtOnce {
 				e.Login = login
 			}
 			return e

@@ -28,7 +28,7 @@ type inert struct{ j Job }
 func (inert) Call(string, func(context.Context) (any, error), func(any, error), sdk.CallOptions) {}
 func (inert) Schedule(string, time.Duration, func())                                             {}
 func (inert) Cancel(string)                                                                      {}
-func (c inert) Parallelism() int { return c.j.Parallelism }
+func (c inert) Parallelism() int                                                                 { return c.j.Parallelism }
 
 func (inert) Readers() []sdk.ReaderID { return nil }
 
