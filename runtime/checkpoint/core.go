@@ -224,8 +224,9 @@ func (c *Core) part(id sdk.CheckpointID, now time.Time, stage telemetry.Checkpoi
 	m := c.manifest
 	slices.SortFunc(m.Readers, func(a, b protocol.ReaderState) int { return int(a.Reader - b.Reader) })
 	slices.SortFunc(m.Sinks, func(a, b protocol.SinkState) int { return a.Task - b.Task })
-	if m.Kind == protocol.Final && slices.ContainsFunc(m.Readers, func(r protocol.ReaderState) bool { return !r.Ended }) {
-		m.Kind = protocol.Periodic // a reader got a late split: the end comes later
+	late := m.Coordinator.Owing || slices.ContainsFunc(m.Readers, func(r protocol.ReaderState) bool { return !r.Ended })
+	if m.Kind == protocol.Final && late {
+		m.Kind = protocol.Periodic // a reader got a late split, or will get one: the end comes later
 	}
 	m.Completed = now
 	c.phase, c.phaseFrom = Storing, now

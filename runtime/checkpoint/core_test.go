@@ -273,3 +273,24 @@ func (m *coreModel) step(t *rapid.T) {
 		t.Fatalf("%T%+v: %q in %s, want %q in %s", e, e, got.String(), m.core.Phase(), want, m.phase)
 	}
 }
+
+// All readers have ended, and the coordinator still has a split for one of them: a checkpoint that called itself final would
+// lose it.
+func TestACheckpointWithSplitsOnTheirWayIsNotFinal(t *testing.T) {
+	t.Parallel()
+	for _, owing := range []bool{false, true} {
+		c := checkpoint.NewCore(protocol.Manifest{Parallelism: 1}, 1, time.Minute)
+		now := time.Unix(1000, 0)
+		c.Step(checkpoint.Trigger{ID: 1, Kind: protocol.Final, Now: now})
+		c.Step(checkpoint.CoordinatorTaken{ID: 1, State: protocol.CoordinatorState{Owing: owing}, Now: now})
+		c.Step(checkpoint.ReaderTaken{ID: 1, State: protocol.ReaderState{Ended: true}, Now: now})
+		for _, e := range c.Step(checkpoint.SinkTaken{ID: 1, Now: now}) {
+			if s, ok := e.(checkpoint.Store); !ok || (s.Manifest.Kind == protocol.Final) == owing {
+				t.Errorf("owing %t: %+v", owing, e)
+			}
+		}
+		if c.Phase() != checkpoint.Storing {
+			t.Errorf("owing %t: the core is %s", owing, c.Phase())
+		}
+	}
+}

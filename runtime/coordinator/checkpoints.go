@@ -36,6 +36,7 @@ func (l *Loop) cut(id sdk.CheckpointID, kind protocol.CheckpointKind) {
 	}
 	l.cfg.Reports.Snapshot(l.cfg.Epoch, id, protocol.CoordinatorState{
 		Epoch: l.cfg.Epoch, Enumerator: state, Tracker: l.tracker.Snapshot(), Generation: l.generation,
+		Owing: l.owing || l.tracker.Unadmitted(),
 	})
 	for _, t := range l.sorted() {
 		if s := l.control(t, protocol.Barrier, protocol.BarrierPayload{Checkpoint: id, Kind: kind}); s != protocol.Accepted {

@@ -120,6 +120,7 @@ func (c *enumeratorContext) NoMoreSplits(id sdk.ReaderID) error {
 	if err != nil {
 		return err
 	}
+	c.l.owing = false
 	if slices.ContainsFunc(t.queue, func(e *protocol.Envelope) bool { return e.Kind == protocol.NoMoreSplits }) {
 		return nil // it waits already; saying it over and over must not make the queue grow
 	}

@@ -403,3 +403,33 @@ func TestFinishedInTheCutIsNotReturned(t *testing.T) {
 		r.want("restored", "close, new [], start, finished a, reader 0 [] [], reconciled 6")
 	})
 }
+
+// A cut says when splits are on their way to readers: with the enumerator, which had said before that no more follow, or sent
+// and not admitted. Readers that have ended are not the end of the job then.
+func TestACutSaysThatSplitsAreOnTheirWay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := started(t, 1, func(*Config) {})
+		if r.checkpoint(1).Coordinator.Owing {
+			t.Error("owing, before anything was said")
+		}
+		more := func() {
+			if err := r.script.ctx.NoMoreSplits(0); err != nil {
+				t.Error(err)
+			}
+		}
+		r.do(more)
+		r.serve()
+		if r.checkpoint(2).Coordinator.Owing {
+			t.Error("owing, after no more splits was said")
+		}
+		r.do(func() { r.loop.giveBack(untyped("a")) })
+		if !r.checkpoint(3).Coordinator.Owing {
+			t.Error("a split was given back, and the cut does not say so")
+		}
+		r.do(more)
+		r.serve()
+		if r.checkpoint(4).Coordinator.Owing {
+			t.Error("owing, after no more splits was said again")
+		}
+	})
+}

@@ -53,8 +53,10 @@ type Loop struct {
 	reconciled bool
 	ended      map[sdk.SplitID]bool // what the restored checkpoint says to have ended
 	generation uint64
-	commands   uint64
-	failure    error
+	// owing: the enumerator may have splits for readers that were told that no more follow. It has none when it says so again.
+	owing    bool
+	commands uint64
+	failure  error
 
 	clock    watchdog.Clock
 	fenced   atomic.Bool

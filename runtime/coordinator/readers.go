@@ -125,6 +125,7 @@ func (l *Loop) reconcile() {
 			l.cfg.Stats.Reconciliations.Inc()
 		}
 	}
+	l.owe()
 	l.tell("start", l.enumerator.Start)
 	if r := l.cfg.Restored; r != nil {
 		l.tellFinished(evidence(r.Readers))
@@ -190,10 +191,15 @@ func (l *Loop) rejoin(t *target) {
 	l.join(t)
 }
 
+// owe notes that the enumerator has splits again, or may have: readers that have ended are not the end of the job. Enumerators
+// that never say that no more follow are not waited for.
+func (l *Loop) owe() { l.owing = l.generation > 0 }
+
 func (l *Loop) giveBack(splits []protocol.Split) {
 	if len(splits) == 0 {
 		return
 	}
+	l.owe()
 	l.cfg.Stats.ReturnedSplits.Add(uint64(len(splits)))
 	l.tell("return splits", func() error { return l.enumerator.ReturnSplits(splits) })
 }

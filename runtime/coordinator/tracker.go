@@ -42,6 +42,9 @@ func (t *Tracker) Room(splits []protocol.Split) bool {
 	return t.splits+len(splits) <= t.maxSplits && t.bytes+size(splits) <= t.maxBytes
 }
 
+// Unadmitted reports that an assignment waits outside of its reader's mailbox.
+func (t *Tracker) Unadmitted() bool { return t.states[telemetry.Dispatched] > 0 }
+
 // Ripe reports that a checkpoint taken now would make room: something is with a reader that no checkpoint includes.
 func (t *Tracker) Ripe() bool { return t.states[telemetry.Admitted]+t.states[telemetry.Applied] > 0 }
 

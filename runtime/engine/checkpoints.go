@@ -143,6 +143,9 @@ func (j *job) finishedCheckpoint(e checkpoint.Finished) {
 		j.step(lifecycle.Drain)
 		j.end(Result{Outcome: Stopped}, nil)
 	case protocol.Periodic, protocol.Savepoint:
+		if j.allEnded() {
+			j.holdUntil = now.Add(j.opts.RetryMax) // it was to be the final one, and a split is on its way
+		}
 	}
 }
 

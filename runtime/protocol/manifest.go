@@ -57,6 +57,8 @@ type CoordinatorState struct {
 	Enumerator sdk.VersionedBytes
 	Tracker    []Assignment
 	Generation uint64 // no-more-splits generation
+	// Owing says that splits are on their way: with the enumerator, or sent and not admitted. It is not stored.
+	Owing bool
 }
 
 // Assignment is a tracker entry that was dispatched and not yet known to be included in a checkpoint.
