@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-dev/penstock/connectors/fake"
 	"github.com/penstock-dev/penstock/runtime/engine"
 	"github.com/penstock-dev/penstock/runtime/exchange"
+	"github.com/penstock-dev/penstock/runtime/protocol"
 	"github.com/penstock-dev/penstock/runtime/telemetry"
 	"github.com/penstock-dev/penstock/sdk"
 )
@@ -221,5 +222,40 @@ func TestStopWhileASinkKeepsFailing(t *testing.T) {
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("stopping took %s", took)
 		}
+	})
+}
+
+// All tasks restart while a checkpoint waits for its commits. One task restores the whole sink: until it has, nothing is
+// committed, however soon the others are open again.
+func TestAWholeRestartCommitsBeforeTheCheckpointIsDone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := fake.Config{Splits: 6, RecordsPerSplit: 100, KeyCount: 50}
+		l := newLedger()
+		var failed atomic.Bool
+		l.onCommit = func(task int) error {
+			if task == 1 || failed.Load() { // the first task has committed when the second fails; after that it restores slowly
+				time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
+			}
+			if task == 1 && !failed.Swap(true) {
+				return errors.New("commit refused")
+			}
+			return nil
+		}
+		o := quick()
+		o.CommitAttempts = 1
+		res := run(t, engine.Job{
+			Name: "slow-restore", Parallelism: 2, Source: engine.From(source(t, cfg)), Sink: l, Exchange: exchange.Keyed, Options: o,
+			Checkpoint: engine.Checkpoint{Interval: engine.Never}, Logger: logger(t),
+			Listener: engine.Listener{CheckpointDone: func(m *protocol.Manifest, _ time.Duration) {
+				if n := int64(len(l.visible())); n != m.Records {
+					t.Errorf("checkpoint %d is done with %d records, and %d are visible", m.ID, m.Records, n)
+				}
+			}},
+		})
+		if !failed.Load() || res.Outcome != engine.Finished {
+			t.Errorf("result %+v, a commit failed: %t", res, failed.Load())
+		}
+		l.exactlyOnce(t, cfg, 6, false)
 	})
 }

@@ -190,15 +190,11 @@ func (j *job) sinkOpened(task int, attempt protocol.Attempt) {
 		return
 	}
 	r.sinkOpen = true
-	if j.core.Phase() == checkpoint.Committing {
-		// The restarted task has committed its part of the durable checkpoint while it opened.
-		j.do(j.core.Step(checkpoint.Committed{ID: j.core.Pending(), Task: task, Now: j.cfg.Now()}))
-	}
-	if j.ended {
-		return
-	}
 	if !j.starting {
-		r.reader.Start(j.ctx)
+		j.recommitted(r)
+		if !j.ended {
+			r.reader.Start(j.ctx)
+		}
 		return
 	}
 	for _, other := range j.regions {
@@ -207,6 +203,13 @@ func (j *job) sinkOpened(task int, attempt protocol.Attempt) {
 		}
 	}
 	j.starting = false
+	// Only now: one task restores the whole sink, and commits what all of them prepared.
+	for _, r := range j.regions {
+		j.recommitted(r)
+	}
+	if j.ended {
+		return
+	}
 	if j.last != nil && j.last.Kind == protocol.Final {
 		j.step(lifecycle.Drain)
 		j.end(Result{Outcome: AlreadyFinished}, nil) // all that was left to do was the commit
@@ -218,6 +221,14 @@ func (j *job) sinkOpened(task int, attempt protocol.Attempt) {
 	}
 	if j.machine.State() == lifecycle.Restoring {
 		j.step(lifecycle.Started)
+	}
+}
+
+// recommitted notes that a task was restarted, and with it its part of a durable checkpoint was committed, while that
+// checkpoint waited for the commits.
+func (j *job) recommitted(r *region) {
+	if j.core.Phase() == checkpoint.Committing {
+		j.do(j.core.Step(checkpoint.Committed{ID: j.core.Pending(), Task: int(r.id), Now: j.cfg.Now()}))
 	}
 }
 
