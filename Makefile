@@ -65,6 +65,11 @@ crash: ## kill -9 a real job at random moments and check what it committed (KILL
 	$(GO) run ./conformance/crash -kills $(or $(KILLS),50)
 	$(GO) run ./conformance/crash -kills $(or $(KILLS),50) -rescale
 
+.PHONY: sim
+sim: ## run the engine through seeded lives full of faults, in virtual time (SEEDS=1000 FIRST=1)
+	$(GO) test ./conformance/simulation -count=1 -run TestSeeds -v -timeout 24h -seeds=$(or $(SEEDS),1000) -first=$(or $(FIRST),1) | \
+		{ grep -v '^=== ' || true; }
+
 .PHONY: verify
 verify: ## everything that CI checks
 	@.ci/verify

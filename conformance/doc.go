@@ -1,4 +1,5 @@
 // Package conformance holds what proves that the runtime and its connectors keep their promises.
 //
-// The program in crash kills the command at random moments and checks its committed output.
+// The program in crash kills the command at random moments and checks its committed output. Package simulation runs the engine
+// itself through seeded faults and crashes, in virtual time.
 package conformance

@@ -9,7 +9,7 @@ import (
 )
 
 // checkEvery is how many checkpoints share one look at the metrics, which costs more than a checkpoint.
-const checkEvery = 16
+const checkEvery = 64
 
 // checkBounds checks that no queue is longer than its option says.
 func (l *life) checkBounds() {

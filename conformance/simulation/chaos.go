@@ -211,10 +211,14 @@ func (c *chaos) wait(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-func hashOf(p Place) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(p) {
-		h = (h ^ uint64(p[i])) * 1099511628211
+func hashOf(p Place) uint64 { return hashBytes(hashSeed, []byte(p)) }
+
+const hashSeed uint64 = 14695981039346656037
+
+// hashBytes continues a hash (FNV-1a).
+func hashBytes(h uint64, b []byte) uint64 {
+	for _, c := range b {
+		h = (h ^ uint64(c)) * 1099511628211
 	}
 	return h
 }

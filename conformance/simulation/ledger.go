@@ -26,12 +26,14 @@ type ledger struct {
 		attempts map[int64]string
 		cuts     map[sdk.CheckpointID]int // the life that prepared for a checkpoint
 		named    int
+		digest   uint64 // of everything visible, in whatever order
 	}
 }
 
 type ledgerRow struct {
 	split  int
 	record int64
+	sum    uint64 // of key and value
 }
 
 // ledgerPart is what one Prepare made durable.
@@ -136,6 +138,7 @@ func (l *ledger) commit(name string) error {
 			l.history.violate("record %d of split %d becomes visible by part %s, and record %d was due", r.record, r.split, name, l.mu.next[r.split])
 		}
 		l.mu.next[r.split] = r.record + 1
+		l.mu.digest += rowDigest(r)
 	}
 	l.mu.rows += len(p.rows)
 	return nil
@@ -230,5 +233,20 @@ func (l *ledger) rowOf(r *sdk.Record) (ledgerRow, error) {
 	case r.Offset != i || string(r.Split) != "fake-"+strconv.Itoa(split) || split >= l.plan.splits() || i >= l.plan.Records:
 		return ledgerRow{}, fmt.Errorf("record %d of split %s has the value of record %d of split %d", r.Offset, r.Split, i, split)
 	}
-	return ledgerRow{split, i}, nil
+	return ledgerRow{split, i, hashBytes(hashBytes(hashSeed, r.Key), r.Value)}, nil
 }
+
+// Digest is what the output of the plan's input has to be, whatever happens to the job: see [Report].
+func (p *Plan) Digest() uint64 {
+	c := p.Lives[0].Source
+	sum := uint64(0)
+	for split := range p.splits() {
+		for i := range p.Records {
+			r := c.Record(split, i)
+			sum += rowDigest(ledgerRow{split, i, hashBytes(hashBytes(hashSeed, r.Key), r.Value)})
+		}
+	}
+	return sum
+}
+
+func rowDigest(r ledgerRow) uint64 { return mix(r.sum ^ mix(uint64(r.split)<<32|uint64(r.record))) }

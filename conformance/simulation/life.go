@@ -23,7 +23,7 @@ import (
 // Limits of virtual time. They are far beyond what a job needs: whoever passes them hangs.
 const (
 	endLimit   = 3 * time.Minute // from calm to the end of the job
-	leaveLimit = 5 * time.Minute  // from a stop, a cancel or a death until the engine has let go
+	leaveLimit = 5 * time.Minute // from a stop, a cancel or a death until the engine has let go
 	lookEvery  = 50 * time.Millisecond
 )
 

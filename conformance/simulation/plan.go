@@ -143,16 +143,28 @@ func NewPlan(seed uint64) *Plan {
 	for range oneIn(rng, 4) * (1 + rng.IntN(2)) {
 		p.Later = append(p.Later, 1+rng.IntN(3))
 	}
+	p.Lives = newLives(rng, p)
+	return p
+}
+
+// Vary is the same input under other options, faults and ends: whatever they are, the output is the same.
+func (p *Plan) Vary(by uint64) *Plan {
+	q := *p
+	q.Lives = newLives(rand.New(rand.NewPCG(p.Seed, by)), &q)
+	return &q
+}
+
+func newLives(rng *rand.Rand, p *Plan) (lives []LifePlan) {
 	kind := kinds[rng.IntN(len(kinds))]
 	mixed := rng.IntN(4) == 0
-	lives := 1 + rng.IntN(5)
-	for i := range lives {
+	n := 1 + rng.IntN(5)
+	for i := range n {
 		if mixed {
 			kind = kinds[rng.IntN(len(kinds))]
 		}
-		p.Lives = append(p.Lives, newLife(rng, p, kind, i == lives-1))
+		lives = append(lives, newLife(rng, p, kind, i == n-1))
 	}
-	return p
+	return lives
 }
 
 var kinds = []exchange.Kind{exchange.Forward, exchange.Rebalance, exchange.Keyed}
@@ -177,7 +189,7 @@ func newLife(rng *rand.Rand, p *Plan, kind exchange.Kind, last bool) LifePlan {
 		Interval: pick(rng, engine.Never, 2*time.Millisecond, 5*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond, time.Second),
 		Options:  newOptions(rng), Rates: newRates(rng),
 		DiskDelay: pick(rng, 0, 0, time.Millisecond, 20*time.Millisecond),
-		Calm:      pick(rng, 50*time.Millisecond, 300*time.Millisecond, time.Second, 20*time.Second),
+		Calm:      pick(rng, 50*time.Millisecond, 300*time.Millisecond, time.Second, 5*time.Second),
 	}
 	if rng.IntN(8) == 0 {
 		l.Room = rng.Int64N(20_000)
@@ -243,6 +255,9 @@ func newSource(rng *rand.Rand, p *Plan) fake.Config {
 		ChunkSize: pick(rng, 1, 5, 30, 200), Fetchers: 1 + rng.IntN(2), CloseTimeout: pick(rng, 50*time.Millisecond, 2*time.Second),
 	}
 	c.Faults.FetchLatency = pick(rng, 0, time.Millisecond, 4*time.Millisecond, 30*time.Millisecond)
+	if c.ChunkSize == 1 {
+		c.Faults.FetchLatency = min(c.Faults.FetchLatency, 4*time.Millisecond) // else most of a simulation is waiting
+	}
 	if rng.IntN(8) == 0 {
 		c.RecordsPerSecond = pick(rng, 200.0, 5000)
 	}

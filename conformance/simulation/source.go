@@ -101,6 +101,10 @@ type owners struct {
 func (o *owners) take(r *readerOf, splits []fake.Split) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if !r.aliveLocked() {
+		return // given up inside of a call that returned at last: nothing that it reads counts
+	}
+	o.of.note("reader %d takes %v", r.task, splits)
 	for _, s := range splits {
 		id := s.SplitID()
 		if old := o.reader[id]; old != nil && old != r && old.aliveLocked() {
@@ -118,6 +122,8 @@ type readerOf struct {
 	task   int
 
 	over  bool      // it failed, or is being closed
+	began time.Time // when it was opened: until the first poll the engine counts one call
+	ready bool      // it was polled
 	since time.Time // when the running call began; zero outside of calls
 }
 
@@ -128,12 +134,24 @@ func (r *readerOf) aliveLocked() bool {
 
 // call notes the time of a call and its failure.
 func (r *readerOf) call(f func() error) (err error) {
-	r.mark(time.Now(), false)
+	r.begin()
 	failed := true
 	defer func() { r.mark(time.Time{}, failed) }()
 	err = f()
 	failed = err != nil
 	return err
+}
+
+func (r *readerOf) begin() {
+	r.owners.mu.Lock()
+	defer r.owners.mu.Unlock()
+	r.since = time.Now()
+	switch {
+	case r.began.IsZero():
+		r.began = r.since
+	case !r.ready:
+		r.since = r.began
+	}
 }
 
 func (r *readerOf) mark(since time.Time, over bool) {
@@ -149,6 +167,7 @@ func (r *readerOf) Open(ctx context.Context) error {
 }
 
 func (r *readerOf) Poll(turn *sdk.Turn, out sdk.Output) (status sdk.PollStatus, err error) {
+	r.ready = true // only its own goroutine looks
 	err = r.call(func() (err error) {
 		status, err = r.Reader.Poll(turn, out)
 		return err

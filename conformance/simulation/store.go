@@ -48,6 +48,7 @@ func (l *life) checkManifest(m *protocol.Manifest) {
 		l.violate("checkpoint %d says that %d records are written, and holds %d", m.ID, m.Records, rows)
 	}
 	place := map[sdk.SplitID]string{}
+	defer func() { l.note("checkpoint %d is cut: %d records, %v", m.ID, m.Records, place) }()
 	for _, r := range m.Readers {
 		for _, s := range r.Splits {
 			l.checkSplit(m, seen, place, s, fmt.Sprintf("reader %d", r.Reader))

@@ -57,6 +57,7 @@ type Report struct {
 	Plan       *Plan
 	Lives      int
 	Violations []string
+	Digest     uint64 // of the committed output, whatever its order
 	History    string
 	Stacks     string // of the goroutines of a simulation that hung
 }
@@ -66,7 +67,7 @@ func Run(plan *Plan) Report {
 	h := newHistory()
 	w := &world{plan: plan, history: h, ledger: newLedger(plan, h), disk: checkpointtest.NewDisk(), attempts: map[protocol.Attempt]attemptOf{}}
 	lives := w.live()
-	return Report{Plan: plan, Lives: lives, Violations: h.violations(), History: h.String(), Stacks: h.stacks()}
+	return Report{Plan: plan, Lives: lives, Violations: h.violations(), Digest: w.ledger.mu.digest, History: h.String(), Stacks: h.stacks()}
 }
 
 // live goes through the lives of the plan, and through quiet ones after them until the job has ended.
@@ -118,5 +119,5 @@ func quietLife(p *Plan) LifePlan {
 
 // Replay is the command that simulates a seed again.
 func Replay(seed uint64) string {
-	return fmt.Sprintf("go test ./conformance/simulation -run TestSeeds -v -seed=%d -repeat=20", seed)
+	return fmt.Sprintf("go test ./conformance/simulation -run TestSeeds -v -seed=%d -repeat=50", seed)
 }
