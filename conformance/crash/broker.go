@@ -114,5 +114,5 @@ func fill(ctx context.Context, brokers []string, partitions, records int) error 
 			return err
 		}
 	}
-	return nil
+	return settled(ctx, client)
 }

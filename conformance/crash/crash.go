@@ -23,7 +23,8 @@ type config struct {
 	shortest, longest          time.Duration
 	seed                       uint64
 	sink                       string   // file or kafka
-	brokers                    []string // empty starts an embedded one
+	brokers                    []string // empty starts servers
+	servers                    string   // which ones
 	penstock                   string   // path of the command; empty builds it
 	self                       string   // the program that serves the broker; empty is this one
 	say                        func(format string, args ...any)
@@ -40,6 +41,9 @@ func (c config) flags() string {
 	}
 	return s
 }
+
+// maxRefused is how many starts may fail while a cluster loses brokers.
+const maxRefused = 50
 
 // lastLife bounds the life in which the command is to end by itself.
 const lastLife = 5 * time.Minute
@@ -99,22 +103,23 @@ func (c config) in(ctx context.Context, dir string) (report, error) {
 			return report{}, err
 		}
 	}
-	if len(c.brokers) == 0 {
-		address, stop, err := startBroker(ctx, c.self, nil)
-		if err != nil {
-			return report{}, err
-		}
-		defer stop()
-		c.brokers = []string{address}
+	lose, stop, err := c.start(ctx, dir)
+	if err != nil {
+		return report{}, err
 	}
+	defer stop()
 	c.say("writing %d records on %d partitions, a quarter of the transactions aborted", c.records, c.partitions)
 	if err := fill(ctx, c.brokers, c.partitions, c.records); err != nil {
 		return report{}, fmt.Errorf("write the topic: %w", err)
 	}
+	losing, steady := context.WithCancel(ctx)
+	defer steady()
+	lose(losing)
 	kills, err := c.lives(ctx, dir)
 	if err != nil {
 		return report{}, err
 	}
+	steady()
 	r, err := c.verify(ctx, dir)
 	r.kills = kills
 	if err != nil {
@@ -138,6 +143,7 @@ func (c config) lives(ctx context.Context, dir string) (kills int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	refused := 0
 	for parallelism := 2; ; {
 		if c.rescale {
 			parallelism = 1 + rng.IntN(c.partitions+1)
@@ -152,6 +158,10 @@ func (c config) lives(ctx context.Context, dir string) (kills int, err error) {
 		}
 		ended, err := one(ctx, c.penstock, file, log, moment)
 		switch {
+		case err != nil && c.servers == cluster && refused < maxRefused:
+			refused++ // it could not start while a partition had no leader; whoever runs it starts it again
+			c.say("life %d: %v", kills+1, err)
+			continue
 		case err != nil:
 			return kills, fmt.Errorf("life %d: %w", kills+1, err)
 		case ended:

@@ -38,7 +38,8 @@ func run(ctx context.Context, args []string) int {
 	flags.DurationVar(&c.longest, "longest", 600*time.Millisecond, "longest life of the command")
 	flags.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "seed of the schedule of kills")
 	flags.StringVar(&c.sink, "sink", fileSink, "where the output goes: file, or kafka, a topic of the same broker")
-	brokers := flags.String("brokers", "", "comma separated addresses of a broker to use instead of the embedded one")
+	flags.StringVar(&c.servers, "servers", embedded, "what to start: embedded, real (Apache Kafka), or cluster (three brokers that are killed in turn)")
+	brokers := flags.String("brokers", "", "comma separated addresses of a broker to use instead of starting one")
 	flags.StringVar(&c.penstock, "penstock", "", "the command to kill; built from ./cmd/penstock when empty")
 	if err := flags.Parse(args); err != nil {
 		return 2
