@@ -16,7 +16,7 @@ func (l *life) checkBounds() {
 	if l.looks.Add(1)%checkEvery != 1 {
 		return
 	}
-	scopes, err := l.metrics.Produce(context.Background()) //nolint:usetesting // no test's
+	scopes, err := l.metrics.Produce(context.Background())
 	if err != nil {
 		l.violate("metrics: %v", err)
 		return

@@ -151,7 +151,7 @@ func (c *chaos) decide(place Place, task int) verdict {
 	return v
 }
 
-// around makes a call of effect with whatever the plan says happens to it. ctx is nil for calls without one.
+// around makes a call of effect with whatever the plan says happens to it.
 func (c *chaos) around(ctx context.Context, place Place, task int, effect func() error) error {
 	v := c.decide(place, task)
 	if v.dies && !v.late {
@@ -187,17 +187,13 @@ func (c *chaos) suffer(ctx context.Context, v verdict, place Place, task int) er
 		return c.wait(ctx, v.time)
 	case deaf:
 		c.note("%s of %d hangs for %s, deaf (late %t)", place, task, v.time, v.late)
-		return c.wait(nil, v.time) //nolint:staticcheck // nil stands for a call that hears of nothing
+		return c.wait(context.Background(), v.time)
 	}
 	return nil
 }
 
 // wait lets virtual time pass, until faults end at the latest.
 func (c *chaos) wait(ctx context.Context, d time.Duration) error {
-	var done <-chan struct{}
-	if ctx != nil {
-		done = ctx.Done()
-	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -205,7 +201,7 @@ func (c *chaos) wait(ctx context.Context, d time.Duration) error {
 	case <-c.calm:
 	case <-c.dead:
 		return errDead
-	case <-done:
+	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"syscall"
 	"time"
 
@@ -57,7 +58,7 @@ func (l *life) diskPause() {
 	}
 	n := l.diskOps.Add(1)
 	d := time.Duration(mix(l.chaos.seed^n<<8) % uint64(l.plan.DiskDelay+1))
-	_ = l.chaos.wait(nil, d) //nolint:staticcheck // nil stands for a call that hears of nothing
+	_ = l.chaos.wait(context.Background(), d)
 }
 
 // inject decides about each operation of a disk. It runs under the disk's lock and so only says that the process dies.

@@ -157,7 +157,7 @@ func explained(err error) bool {
 
 // work runs the engine until the life is over.
 func (l *life) work() (engine.Result, error) {
-	ctx := context.Background() //nolint:usetesting // no test's
+	ctx := context.Background()
 	files, err := checkpoint.OpenDir(ctx, slowDir{l.world.disk, l}, checkpoint.FileOptions{Job: "simulated"})
 	if err != nil {
 		return engine.Result{}, err
@@ -294,7 +294,7 @@ func (l *life) leave(ctx context.Context, h *engine.Handle) (engine.Result, erro
 
 // savepoint asks for one, which may fail like every checkpoint.
 func (l *life) savepoint(h *engine.Handle) {
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit) //nolint:usetesting // no test's
+	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
 	id, err := h.Savepoint(ctx)
 	l.note("savepoint %d: %v", id, err)

@@ -26,7 +26,7 @@ func newSourceOf(of *life) (*source, error) {
 
 func (s *source) NewEnumerator(ctx sdk.EnumeratorContext[fake.Split], state *sdk.VersionedBytes) (sdk.Enumerator[fake.Split], error) {
 	e := &enumerator{of: s.of}
-	err := s.of.chaos.around(nil, EnumeratorNew, 0, func() (err error) {
+	err := s.of.chaos.around(context.Background(), EnumeratorNew, 0, func() (err error) {
 		e.Enumerator, err = s.Source.NewEnumerator(ctx, state)
 		return err
 	})
@@ -56,7 +56,7 @@ var (
 )
 
 func (e *enumerator) call(place Place, f func() error) error {
-	return e.of.chaos.around(nil, place, 0, f)
+	return e.of.chaos.around(context.Background(), place, 0, f)
 }
 
 func (e *enumerator) Start() error { return e.call(EnumeratorStart, e.Enumerator.Start) }
@@ -178,13 +178,13 @@ func (r *readerOf) Poll(turn *sdk.Turn, out sdk.Output) (status sdk.PollStatus, 
 func (r *readerOf) AddSplits(splits []fake.Split) error {
 	return r.call(func() error {
 		r.owners.take(r, splits)
-		return r.of.chaos.around(nil, ReaderAdd, r.task, func() error { return r.Reader.AddSplits(splits) })
+		return r.of.chaos.around(context.Background(), ReaderAdd, r.task, func() error { return r.Reader.AddSplits(splits) })
 	})
 }
 
 func (r *readerOf) Snapshot(id sdk.CheckpointID) (splits []fake.Split, err error) {
 	err = r.call(func() error {
-		return r.of.chaos.around(nil, ReaderCut, r.task, func() (err error) {
+		return r.of.chaos.around(context.Background(), ReaderCut, r.task, func() (err error) {
 			splits, err = r.Reader.Snapshot(id)
 			return err
 		})
@@ -194,7 +194,7 @@ func (r *readerOf) Snapshot(id sdk.CheckpointID) (splits []fake.Split, err error
 
 func (r *readerOf) CheckpointComplete(id sdk.CheckpointID) error {
 	return r.call(func() error {
-		return r.of.chaos.around(nil, ReaderDone, r.task, func() error { return r.Reader.CheckpointComplete(id) })
+		return r.of.chaos.around(context.Background(), ReaderDone, r.task, func() error { return r.Reader.CheckpointComplete(id) })
 	})
 }
 
