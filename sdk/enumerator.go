@@ -65,7 +65,9 @@ type EnumeratorContext[S Split] interface {
 	// Assign hands splits to a registered reader. [ErrBackpressure] means that the engine holds as many uncheckpointed
 	// assignments as it may: nothing was taken; try again after the next CheckpointComplete. An unregistered reader is an error.
 	Assign(reader ReaderID, splits []S) error
-	// NoMoreSplits says that this reader gets none but returned ones from now on.
+	// NoMoreSplits says that this reader gets none but returned ones from now on. After splits were returned and assigned
+	// again it is to be said again, to the readers that have registered since: the job ends when every reader was told
+	// and has read everything.
 	NoMoreSplits(reader ReaderID) error
 	// SendEvent sends an event to a reader. It reports false when it could not be queued.
 	SendEvent(reader ReaderID, event Event) bool
