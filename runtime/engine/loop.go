@@ -273,8 +273,9 @@ func earliest(t time.Time, more ...time.Time) time.Time {
 const maxStopFailures = 3
 
 // failed meets a failure: it asks the policy, and fails the job when a restart cannot help. It returns when to restart. Until
-// the job has read for the first time every failure is final: who starts a job wants to hear at once what is wrong with it.
-func (j *job) failed(what string, scope telemetry.RestartScope, err error) (at time.Time, ok bool) {
+// the job has been up for the first time, the failure of what was not open yet is final: who starts a job wants to hear at
+// once what is wrong with it.
+func (j *job) failed(what string, scope telemetry.RestartScope, opened bool, err error) (at time.Time, ok bool) {
 	j.lastFailure = fmt.Errorf("%s: %w", what, err)
 	if j.stopAsked {
 		if j.stopFailures++; j.stopFailures > maxStopFailures {
@@ -282,7 +283,7 @@ func (j *job) failed(what string, scope telemetry.RestartScope, err error) (at t
 			return never, false
 		}
 	}
-	if !curable(err) || !j.everUp {
+	if !curable(err) || (!j.everUp && !opened) {
 		j.end(Result{}, fmt.Errorf("%s: %w", what, err))
 		return never, false
 	}

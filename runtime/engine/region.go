@@ -241,7 +241,8 @@ func (j *job) taskFailed(what string, scope telemetry.RestartScope, r *region, e
 	if whole {
 		scope = telemetry.RestartJob
 	}
-	at, ok := j.failed(what, scope, err)
+	opened := r.readerOpen && r.sinkOpen
+	at, ok := j.failed(what, scope, opened, err)
 	if !ok {
 		return
 	}

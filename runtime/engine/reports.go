@@ -144,7 +144,7 @@ func (p coordinatorReports) Failed(epoch protocol.Epoch, err error) {
 			return
 		}
 		what := fmt.Sprintf("coordinator of source %s", j.cfg.Source.Capability().Connector)
-		at, ok := j.failed(what, telemetry.RestartCoordinator, err)
+		at, ok := j.failed(what, telemetry.RestartCoordinator, j.coordUp, err)
 		if !ok {
 			return
 		}
