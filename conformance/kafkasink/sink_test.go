@@ -59,7 +59,9 @@ var topics atomic.Int64
 func (c *cluster) topic(partitions int32) string {
 	c.t.Helper()
 	name := fmt.Sprintf("kafkasink-%d-%d", os.Getpid(), topics.Add(1))
-	if _, err := c.admin.CreateTopic(c.t.Context(), partitions, 1, nil, name); err != nil {
+	// Retention goes by the records' own times, and those of the fake source are old.
+	keep := map[string]*string{"retention.ms": new("-1")}
+	if _, err := c.admin.CreateTopic(c.t.Context(), partitions, 1, keep, name); err != nil {
 		c.t.Fatal(err)
 	}
 	return name
