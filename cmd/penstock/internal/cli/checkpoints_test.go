@@ -8,11 +8,26 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/penstock-dev/penstock/connectors/kafka/kafkatest"
 )
+
+// awaitOutput returns when the job has committed something.
+func awaitOutput(t *testing.T, dir string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for lines(t, dir) == 0 {
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal("no output")
+		}
+	}
+}
 
 func TestCheckpoints(t *testing.T) {
 	broker := kafkatest.Start(t, kafkatest.Options{Topics: map[string]int32{"orders": 2}})
@@ -30,6 +45,7 @@ func TestCheckpoints(t *testing.T) {
 		broker.Addrs()[0], filepath.Join(dir, "out"), state))
 	c := newCommand(t).start("run", job)
 	c.waitFor(c.err, "new job")
+	awaitOutput(t, dir) // before that the partitions may still wait for their readers
 	c.signals <- os.Interrupt
 	if code := c.end(); code != 0 {
 		t.Fatalf("code %d, %s", code, c.err)
