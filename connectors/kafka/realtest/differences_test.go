@@ -73,7 +73,7 @@ var differences = []struct {
 	},
 	{
 		"loss of a broker", "moves its leaders after a session time-out", "brokers share one process",
-		"TestALostLeaderLosesAndRepeatsNothingAndReadingGoesOnWithinTwoSecondsOfTheNewOne",
+		"TestALostLeaderLosesAndRepeatsNothingAndReadingGoesOn",
 	},
 	{
 		"wrong password", "is named as such", "closes the connection",
