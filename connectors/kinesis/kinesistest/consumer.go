@@ -1,0 +1,3 @@
+package kinesistest
+
+type consumer struct{}

@@ -1,0 +1,2 @@
+// Package kinesistest runs a double of Amazon Kinesis Data Streams inside the process.
+package kinesistest

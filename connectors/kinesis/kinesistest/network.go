@@ -1,0 +1,52 @@
+package kinesistest
+
+import (
+	"context"
+	"net"
+	"sync"
+)
+
+// pipes is a network inside the process: nothing of it is a system call, so a testing/synctest bubble can tell when all of it waits.
+type pipes struct {
+	waiting chan net.Conn
+	closed  chan struct{}
+	once    sync.Once
+}
+
+func newPipes() *pipes { return &pipes{waiting: make(chan net.Conn), closed: make(chan struct{})} }
+
+// Accept is of net.Listener.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.waiting:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close is of net.Listener.
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+// Addr is of net.Listener.
+func (p *pipes) Addr() net.Addr { return pipeAddr{} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.waiting <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, &net.OpError{Op: "dial", Net: "pipe", Addr: pipeAddr{}, Err: net.ErrClosed}
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+type pipeAddr struct{}
+
+func (pipeAddr) Network() string { return "pipe" }
+func (pipeAddr) String() string  { return "kinesistest.invalid:80" }
