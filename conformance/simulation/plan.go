@@ -123,7 +123,7 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, "    mailbox %d, payload %d, poll %d, credit %d, tracker %d, cancel %s, checkpoint timeout %s, restarts %d, disk delay %s, room %d\n",
 			o.MailboxCommands, o.CommandPayloadBytes, o.PollRecords, o.ExchangeCredit, o.TrackerEntries, o.PollCancel, o.CheckpointTimeout,
 			o.RestartLimit, l.DiskDelay, l.Room)
-		fmt.Fprintf(&b, "    chunk %d, view %t, fetchers %d, fetch %s, script %v\n", l.Source.ChunkSize, l.Source.View, l.Source.Fetchers,
+		fmt.Fprintf(&b, "    chunk %d, view %t, fetchers %d, fetch %s, script %v\n", l.Source.ChunkSize, !l.Source.Copied, l.Source.Fetchers,
 			l.Source.Faults.FetchLatency, l.Source.Faults.Script)
 		for _, place := range Places {
 			if r := l.Rates[place]; r > 0 {
@@ -251,7 +251,7 @@ func newRates(rng *rand.Rand) map[Place]float64 {
 func newSource(rng *rand.Rand, p *Plan) fake.Config {
 	c := fake.Config{
 		Seed: p.Seed, Splits: p.Splits, LaterSplits: p.Later, Interval: between(rng, 5*time.Millisecond, 100*time.Millisecond),
-		Durable: p.Durable, RecordsPerSplit: p.Records, RecordSize: 16, KeyCount: p.Keys, View: rng.IntN(2) == 0,
+		Durable: p.Durable, RecordsPerSplit: p.Records, RecordSize: 16, KeyCount: p.Keys, Copied: rng.IntN(2) == 1,
 		ChunkSize: pick(rng, 1, 5, 30, 200), Fetchers: 1 + rng.IntN(2), CloseTimeout: pick(rng, 50*time.Millisecond, 2*time.Second),
 	}
 	c.Faults.FetchLatency = pick(rng, 0, time.Millisecond, 4*time.Millisecond, 30*time.Millisecond)

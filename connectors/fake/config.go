@@ -51,8 +51,9 @@ type Config struct {
 
 	// RecordsPerSecond limits each reader; zero means no limit.
 	RecordsPerSecond float64
-	// View hands records over without copying them, see sdk.Output.EmitView.
-	View bool
+	// Copied hands over each record by itself, as a source does whose client holds nothing that a view could present. Else
+	// each chunk is one view, see sdk.Output.EmitView.
+	Copied bool
 	// ChunkSize is how many records a fetch brings at most; zero means 1024.
 	ChunkSize int
 	// Fetchers is how many fetchers share the splits of a reader; zero means one.

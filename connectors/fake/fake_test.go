@@ -157,11 +157,11 @@ func source(t *testing.T, cfg Config) *Source {
 
 func TestRecordsAreAFunctionOfSeedSplitAndIndex(t *testing.T) {
 	for _, cfg := range []Config{
-		{Seed: 1, RecordsPerSplit: 1000, KeyCount: 7, ChunkSize: 100},
-		{Seed: 1, RecordsPerSplit: 1000, KeyCount: 7, ChunkSize: 33, View: true},
-		{Seed: 2, RecordsPerSplit: 1000, RecordSize: 5000, Fetchers: 3, View: true, RecordsPerSecond: 10_000},
-		{Seed: 3, RecordsPerSplit: 1000, RecordSize: 1, Fetchers: 2},
-		{Seed: 4, RecordsPerSplit: 1000, KeyCount: 9, View: true, Shared: true},
+		{Seed: 1, RecordsPerSplit: 1000, KeyCount: 7, ChunkSize: 100, Copied: true},
+		{Seed: 1, RecordsPerSplit: 1000, KeyCount: 7, ChunkSize: 33},
+		{Seed: 2, RecordsPerSplit: 1000, RecordSize: 5000, Fetchers: 3, RecordsPerSecond: 10_000},
+		{Seed: 3, RecordsPerSplit: 1000, RecordSize: 1, Fetchers: 2, Copied: true},
+		{Seed: 4, RecordsPerSplit: 1000, KeyCount: 9, Shared: true},
 	} {
 		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestScriptedFailures(t *testing.T) {
 		for _, kind := range []Kind{FailFetch, PanicFetch, FailEmit, PanicEmit} {
 			t.Run(fmt.Sprintf("%s view=%t", kind, view), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					cfg := Config{RecordsPerSplit: 500, View: view, Faults: Faults{Script: []Fault{{Kind: kind, Split: 0, Record: 137, Times: 2}}}}
+					cfg := Config{RecordsPerSplit: 500, Copied: !view, Faults: Faults{Script: []Fault{{Kind: kind, Split: 0, Record: 137, Times: 2}}}}
 					s := source(t, cfg)
 					splits := []Split{{0, 0, 500}}
 					for try := range 3 {
@@ -266,7 +266,7 @@ func TestStuckPollEndsAtAWakeup(t *testing.T) {
 	for _, kind := range []Kind{StuckPoll, DeafPoll} {
 		for _, view := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				cfg := Config{View: view, Faults: Faults{Script: []Fault{{Kind: kind, Record: 10}}}}
+				cfg := Config{Copied: !view, Faults: Faults{Script: []Fault{{Kind: kind, Record: 10}}}}
 				s := source(t, cfg)
 				a := newAttempt(t, s, Split{})
 				synctest.Wait()
@@ -465,8 +465,8 @@ func FuzzDecodeSplit(f *testing.F) {
 }
 
 func BenchmarkPoll(b *testing.B) {
-	for _, cfg := range []Config{{}, {View: true}, {Shared: true}, {View: true, Shared: true}} {
-		b.Run(fmt.Sprintf("view=%t,shared=%t", cfg.View, cfg.Shared), func(b *testing.B) {
+	for _, cfg := range []Config{{}, {Copied: true}, {Shared: true}, {Copied: true, Shared: true}} {
+		b.Run(fmt.Sprintf("copied=%t,shared=%t", cfg.Copied, cfg.Shared), func(b *testing.B) {
 			s, err := New(cfg)
 			if err != nil {
 				b.Fatal(err)

@@ -8,7 +8,8 @@ import (
 	"github.com/penstock-dev/penstock/sdk/base"
 )
 
-// fetcher makes chunks, one split after the other. Everything in it belongs to its goroutine.
+// fetcher makes chunks, one split after the other. Everything in it belongs to its goroutine. An element is the index of a
+// record: what fetching brings into memory should not outweigh what an engine adds.
 type fetcher struct {
 	source *Source
 	splits []*fetched // in the order of their turns
@@ -20,16 +21,16 @@ type fetched struct {
 	paused bool
 }
 
-var _ base.SplitReader[element, Split] = (*fetcher)(nil)
+var _ base.SplitReader[int64, Split] = (*fetcher)(nil)
 
-func (f *fetcher) Fetch(ctx context.Context) (base.Fetched[element], error) {
+func (f *fetcher) Fetch(ctx context.Context) (base.Fetched[int64], error) {
 	if err := pause(ctx, f.source.cfg.Faults.FetchLatency); err != nil {
-		return base.Fetched[element]{}, err
+		return base.Fetched[int64]{}, err
 	}
 	s := f.turn()
 	if hook := f.source.Hooks.BeforeFetch; hook != nil {
 		if err := hook(ctx, s.Number, s.Next); err != nil {
-			return base.Fetched[element]{}, err
+			return base.Fetched[int64]{}, err
 		}
 	}
 	for {
@@ -38,7 +39,7 @@ func (f *fetcher) Fetch(ctx context.Context) (base.Fetched[element], error) {
 			break
 		}
 		if err := f.suffer(ctx, fault); err != nil {
-			return base.Fetched[element]{}, err
+			return base.Fetched[int64]{}, err
 		}
 	}
 	return f.chunk(s), nil
@@ -78,26 +79,19 @@ func (f *fetcher) suffer(ctx context.Context, fault Fault) error {
 }
 
 // chunk makes the next records of s, up to the next fault or the end.
-func (f *fetcher) chunk(s *fetched) base.Fetched[element] {
+func (f *fetcher) chunk(s *fetched) base.Fetched[int64] {
 	cfg := &f.source.cfg
 	to := min(s.Next+int64(cfg.ChunkSize), f.source.script.nextAt(true, s.Number, s.Next+1))
 	if s.End > 0 {
 		to = min(to, s.End)
 	}
 	n := int(max(0, to-s.Next))
-	c := base.Chunk[element]{Split: s.SplitID(), Elements: make([]element, n)}
-	arena := make([]byte, 0, n*cfg.room())
+	c := base.Chunk[int64]{Split: s.SplitID(), Elements: make([]int64, n), Bytes: int64(n) * int64(cfg.RecordSize)}
 	for i := range c.Elements {
-		e := &c.Elements[i]
-		if cfg.Shared {
-			cfg.refer(f.source.keys, s.Number, s.Next, e)
-		} else {
-			arena = cfg.generate(arena, s.Number, s.Next, e)
-		}
-		c.Bytes += e.size()
+		c.Elements[i] = s.Next
 		s.Next++
 	}
-	got := base.Fetched[element]{Chunks: []base.Chunk[element]{c}}
+	got := base.Fetched[int64]{Chunks: []base.Chunk[int64]{c}}
 	if s.done() {
 		got.Finished = []sdk.SplitID{c.Split}
 		f.remove(c.Split)

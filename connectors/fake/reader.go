@@ -12,15 +12,19 @@ import (
 
 // Reader is the base reader with the faults that concern turns.
 type Reader struct {
-	*base.Reader[element, Split, state]
+	*base.Reader[int64, Split, state]
 
 	source *Source
 	notify func()
 	polls  int
 	woken  chan struct{} // one slot: frees a stuck poll
+	arena  []byte        // what the next records are written to; never again once full
 	stop   chan struct{} // ends the false rings; nil when there are none
 	rings  sync.WaitGroup
 }
+
+// arenaSize is how many bytes of keys and values share one allocation.
+const arenaSize = 64 << 10
 
 // state is a split on the reader loop.
 type state struct {
@@ -32,8 +36,8 @@ type state struct {
 // NewReader implements [sdk.Source].
 func (s *Source) NewReader(ctx sdk.ReaderContext) (sdk.Reader[Split], error) {
 	r := &Reader{source: s, notify: ctx.NotifyAvailable, woken: make(chan struct{}, 1)}
-	cfg := base.Config[element, Split, state]{
-		Fetcher: func() (base.SplitReader[element, Split], error) { return &fetcher{source: s}, nil },
+	cfg := base.Config[int64, Split, state]{
+		Fetcher: func() (base.SplitReader[int64, Split], error) { return &fetcher{source: s}, nil },
 		ToState: func(split Split) state {
 			return state{Split: split, fault: s.script.nextAt(false, split.Number, split.Next)}
 		},
@@ -43,10 +47,10 @@ func (s *Source) NewReader(ctx sdk.ReaderContext) (sdk.Reader[Split], error) {
 		RecordsPerSecond: s.cfg.RecordsPerSecond,
 		CloseTimeout:     s.cfg.CloseTimeout,
 	}
-	if s.cfg.View {
-		cfg.EmitChunk = r.emitChunk
-	} else {
+	if s.cfg.Copied {
 		cfg.Emit = r.emit
+	} else {
+		cfg.EmitChunk = r.emitChunk
 	}
 	var err error
 	r.Reader, err = base.NewReader(ctx, cfg)
@@ -108,22 +112,34 @@ func (r *Reader) Close() error {
 	return r.Reader.Close()
 }
 
-func (r *Reader) emit(e element, st *state, out sdk.Output) error {
-	if e.index == st.fault {
+func (r *Reader) emit(index int64, st *state, out sdk.Output) error {
+	if index == st.fault {
 		if err := r.suffer(st); err != nil {
 			return err
 		}
 	}
 	rec := sdk.Record{}
-	e.fill(&rec, st.Number)
+	fill(&rec, st.Number, index, r.payload(st.Number, index))
 	if out.Emit(rec) {
-		st.Next = e.index + 1
+		st.Next = index + 1
 	}
 	return nil
 }
 
-func (r *Reader) emitChunk(elements []element, st *state, out sdk.Output) (int, error) {
-	first := elements[0].index
+func (r *Reader) payload(split int, index int64) (p payload) {
+	cfg := &r.source.cfg
+	if cfg.Shared {
+		return cfg.refer(r.source.keys, split, index)
+	}
+	if room := cfg.room(); cap(r.arena)-len(r.arena) < room {
+		r.arena = make([]byte, 0, max(arenaSize, room))
+	}
+	p, r.arena = cfg.generate(r.arena, split, index)
+	return p
+}
+
+func (r *Reader) emitChunk(elements []int64, st *state, out sdk.Output) (int, error) {
+	first := elements[0]
 	if first == st.fault {
 		if err := r.suffer(st); err != nil {
 			return 0, err
@@ -132,7 +148,7 @@ func (r *Reader) emitChunk(elements []element, st *state, out sdk.Output) (int, 
 	if safe := st.fault - first; safe < int64(len(elements)) {
 		elements = elements[:safe]
 	}
-	v, from := st.viewOf(elements)
+	v, from := r.viewOf(st, elements)
 	n, ok := out.EmitView(v, from)
 	if ok {
 		st.Next = first + int64(n)

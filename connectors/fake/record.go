@@ -12,8 +12,8 @@ import (
 // topic of every record.
 const topic = "fake"
 
-// epochStart is the event time of record 0; each record is a millisecond later than the one before.
-var epochStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// epochStart is the event time of record 0, in milliseconds; each record is a millisecond later than the one before.
+var epochStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
 // letters has a prime length, so neighbouring records rarely begin their filling at the same letter.
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678"
@@ -24,19 +24,20 @@ var (
 	sharedFilling = []byte(filling)
 )
 
-// element is a record as it is fetched. Keys and values of a chunk share one allocation.
-type element struct {
-	index      int64
-	key, value []byte
-}
+// payload is what a record holds.
+type payload struct{ key, value []byte }
 
 // Record is record i of a split, exactly as a reader emits it.
 func (c Config) Record(split int, i int64) sdk.Record {
 	c = c.withDefaults()
-	var e element
-	_ = c.generate(nil, split, i, &e)
+	var p payload
+	if c.Shared {
+		p = c.refer(c.keyTable(), split, i)
+	} else {
+		p, _ = c.generate(nil, split, i)
+	}
 	rec := sdk.Record{Split: splitID(split)}
-	e.fill(&rec, split)
+	fill(&rec, split, i, p)
 	return rec
 }
 
@@ -55,18 +56,14 @@ func ParseValue(value []byte) (split int, i int64, err error) {
 	return split, i, nil
 }
 
-// generate appends key and value of a record to arena and points e at them.
-func (c *Config) generate(arena []byte, split int, i int64, e *element) []byte {
-	e.index = i
+// generate appends key and value of a record to arena.
+func (c *Config) generate(arena []byte, split int, i int64) (payload, []byte) {
+	var p payload
 	h := c.hash(split, i)
 	if c.KeyCount > 0 {
 		from := len(arena)
 		arena = appendKey(arena, h%uint64(c.KeyCount))
-		e.key = arena[from:len(arena):len(arena)]
-	}
-	if c.Shared {
-		e.value = c.shared(h)
-		return arena
+		p.key = arena[from:len(arena):len(arena)]
 	}
 	from := len(arena)
 	arena = strconv.AppendInt(arena, int64(split), 10)
@@ -76,18 +73,18 @@ func (c *Config) generate(arena []byte, split int, i int64, e *element) []byte {
 	for at := start(h); len(arena)-from < c.RecordSize; at = 0 {
 		arena = append(arena, filling[at:min(len(filling), at+c.RecordSize-(len(arena)-from))]...)
 	}
-	e.value = arena[from:len(arena):len(arena)]
-	return arena
+	p.value = arena[from:len(arena):len(arena)]
+	return p, arena
 }
 
 // refer is generate for shared values: it copies nothing.
-func (c *Config) refer(keys [][]byte, split int, i int64, e *element) {
-	e.index = i
+func (c *Config) refer(keys [][]byte, split int, i int64) payload {
 	h := c.hash(split, i)
+	p := payload{value: c.shared(h)}
 	if len(keys) > 0 {
-		e.key = keys[h%uint64(len(keys))]
+		p.key = keys[h%uint64(len(keys))]
 	}
-	e.value = c.shared(h)
+	return p
 }
 
 func (c *Config) shared(h uint64) []byte {
@@ -109,29 +106,23 @@ func (c *Config) keyTable() [][]byte {
 
 func appendKey(b []byte, n uint64) []byte { return strconv.AppendUint(append(b, 'k'), n, 10) }
 
-func (c *Config) hash(split int, i int64) uint64 {
-	return mix(c.Seed ^ mix(uint64(split)<<1|1) ^ mix(uint64(i)))
-}
+// hash is what a record is made of.
+func (c *Config) hash(split int, i int64) uint64 { return mix(c.Seed ^ uint64(split)<<40 ^ uint64(i)) }
 
 // start is where in the filling a record's begins.
 func start(h uint64) int { return int(h >> 32 % uint64(len(letters))) }
 
 // room is how much arena a record needs at most.
-func (c *Config) room() int {
-	if c.Shared {
-		return 0
-	}
-	return c.RecordSize + 64
-}
+func (c *Config) room() int { return c.RecordSize + 64 }
 
 // fill overwrites everything of rec but the split id.
-func (e *element) fill(rec *sdk.Record, split int) {
-	rec.Key, rec.Value, rec.Headers = e.key, e.value, nil
-	rec.Time = epochStart.Add(time.Duration(e.index) * time.Millisecond)
-	rec.Topic, rec.Partition, rec.Epoch, rec.Offset, rec.Sequence = topic, int32(split), -1, e.index, ""
+func fill(rec *sdk.Record, split int, i int64, p payload) {
+	rec.Key, rec.Value, rec.Headers = p.key, p.value, nil
+	rec.Time = time.UnixMilli(epochStart + i).UTC()
+	rec.Topic, rec.Partition, rec.Epoch, rec.Offset, rec.Sequence = topic, int32(split), -1, i, ""
 }
 
-func (e *element) size() int64 { return int64(len(e.key) + len(e.value)) }
+func (p *payload) size() int64 { return int64(len(p.key) + len(p.value)) }
 
 // mix is a finaliser that spreads neighbouring numbers over all bits.
 func mix(x uint64) uint64 {

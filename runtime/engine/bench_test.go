@@ -67,11 +67,11 @@ func (d *direct) FinishSplit(sdk.Split) {}
 // BenchmarkEngineCost reports what the engine adds to a source per record: processor time of a job less that of the same
 // source driven by hand.
 func BenchmarkEngineCost(b *testing.B) {
-	for _, view := range []bool{false, true} {
+	for _, copied := range []bool{false, true} {
 		for _, p := range []int{1, 16, 128, 512} {
-			b.Run(fmt.Sprintf("view=%t/parallelism=%d", view, p), func(b *testing.B) {
+			b.Run(fmt.Sprintf("copied=%t/parallelism=%d", copied, p), func(b *testing.B) {
 				per := max(int64(b.N)/int64(p), 1)
-				cfg := fake.Config{Splits: p, RecordsPerSplit: per, View: view, ChunkSize: 1024, Shared: true}
+				cfg := fake.Config{Splits: p, RecordsPerSplit: per, Copied: copied, ChunkSize: 1024, Shared: true}
 				n := float64(per) * float64(p)
 				b.ReportAllocs()
 				sink := blackhole.New(blackhole.Off)

@@ -58,7 +58,7 @@ func TestBoundedJobEndsAfterItsLastCommit(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", kind, p), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					cfg := fake.Config{Splits: 4, RecordsPerSplit: 1000, KeyCount: 7, View: p == 3}
+					cfg := fake.Config{Splits: 4, RecordsPerSplit: 1000, KeyCount: 7, Copied: p != 3}
 					l := newLedger()
 					res := run(t, engine.Job{
 						Name: "bounded", Parallelism: p, Source: engine.From(source(t, cfg)), Sink: l, Exchange: kind,

@@ -26,7 +26,7 @@ func TestRestartsWithChangingParallelismLoseAndRepeatNothing(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					rng := rand.New(rand.NewPCG(seed, 1))
 					cfg := fake.Config{
-						Splits: 7, RecordsPerSplit: 2000, KeyCount: 11, ChunkSize: 40, Durable: seed%2 == 0, View: seed%3 == 0,
+						Splits: 7, RecordsPerSplit: 2000, KeyCount: 11, ChunkSize: 40, Durable: seed%2 == 0, Copied: seed%3 != 0,
 						Faults: fake.Faults{FetchLatency: time.Millisecond, Script: []fake.Fault{
 							{Kind: fake.FailEmit, Split: 1, Record: 300, Times: 3}, {Kind: fake.FailFetch, Split: 5, Record: 900, Times: 2},
 						}},

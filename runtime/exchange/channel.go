@@ -27,7 +27,6 @@ type Channel struct {
 		queue   []Item // ring; grows up to all credit and one barrier, since most channels of a wide exchange stay short
 		head    int
 		length  int
-		free    []*sdk.Batch
 		unrung  int  // items that the receiver was not told of
 		starved bool // the sender found no credit
 		closed  bool
@@ -53,18 +52,12 @@ func (c *Channel) Credit() bool {
 	return false
 }
 
+// batches are empty and shared by all channels of the process: the one used last is the one that a processor still has in
+// its cache, and what a burst needed is given back to the collector.
+var batches = sync.Pool{New: func() any { return new(sdk.Batch) }}
+
 // Get returns an empty batch to fill. Called by the sender.
-func (c *Channel) Get() *sdk.Batch {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n := len(c.mu.free); n > 0 {
-		b := c.mu.free[n-1]
-		c.mu.free[n-1] = nil
-		c.mu.free = c.mu.free[:n-1]
-		return b
-	}
-	return &sdk.Batch{}
-}
+func (c *Channel) Get() *sdk.Batch { return batches.Get().(*sdk.Batch) }
 
 // Send queues a batch, for which there must be credit. It reports false when the channel is closed: the attempt was
 // fenced, and the batch is dropped. Called by the sender.
@@ -180,11 +173,7 @@ func (c *Channel) Receive() (Item, bool) {
 // Put gives a batch back for reuse. Either side calls it.
 func (c *Channel) Put(b *sdk.Batch) {
 	b.Reset()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.mu.closed && len(c.mu.free) < c.credit {
-		c.mu.free = append(c.mu.free, b)
-	}
+	batches.Put(b)
 }
 
 // Close drops what waits and refuses everything from now on. Any goroutine may call it, more than once: it is how the
@@ -192,7 +181,7 @@ func (c *Channel) Put(b *sdk.Batch) {
 func (c *Channel) Close() {
 	c.mu.Lock()
 	c.mu.closed = true
-	c.mu.queue, c.mu.length, c.mu.head, c.mu.free = nil, 0, 0, nil
+	c.mu.queue, c.mu.length, c.mu.head = nil, 0, 0
 	c.queued.Store(0)
 	c.bytes.Store(0)
 	c.mu.Unlock()

@@ -26,7 +26,7 @@ func fakeSource() Source {
 				option.Int("key_count", &c.KeyCount, 0, math.MaxInt32, "Number of different keys; 0 is records without a key."),
 				option.Number("records_per_second", &c.RecordsPerSecond, 0, "Limit of each reader; 0 is no limit."),
 				option.Int("chunk_size", &c.ChunkSize, 1, fake.MaxChunkSize, "Records that a fetch brings at most."),
-				option.Flag("view", &c.View, "Hand records over without copying them."),
+				option.Flag("copied", &c.Copied, "Hand over each record by itself, as a source without views of its data does; it costs more."),
 			}, Check: func(ck *option.Checker) { ck.Report(full().Validate()) }}
 			return g, func() (Built, error) {
 				s, err := fake.New(full())
