@@ -37,7 +37,7 @@ func (sh Shard) Open() bool { return sh.Ending == "" }
 
 // do serves a request of the process itself, without faults and uncounted.
 func (s *Server) do(req request) error {
-	_, err := s.serve(req)
+	_, err := s.serve(req, &Effect{})
 	if err != nil {
 		return fmt.Errorf("kinesistest: %w", err)
 	}

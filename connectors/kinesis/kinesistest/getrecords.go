@@ -17,6 +17,11 @@ type getRecordsAnswer struct {
 	NextShardIterator  *string     `json:",omitempty"`
 	MillisBehindLatest int64       // 0 at the tip
 	ChildShards        []wireChild `json:",omitempty"`
+
+	// what WithholdEnd goes on with
+	stream *stream
+	shard  *shard
+	next   uint64
 }
 
 func (r *getRecords) serve(s *Server) (any, error) {
@@ -49,7 +54,7 @@ func (r *getRecords) serve(s *Server) (any, error) {
 	if !s.options.Unlimited {
 		sh.reads.note(now, p.bytes)
 	}
-	answer := &getRecordsAnswer{Records: make([]wireRecord, len(p.records)), MillisBehindLatest: p.behind.Milliseconds()}
+	answer := &getRecordsAnswer{Records: make([]wireRecord, len(p.records)), MillisBehindLatest: p.behind.Milliseconds(), stream: st, shard: sh, next: p.next}
 	for i, read := range p.records {
 		answer.Records[i] = read.wire()
 	}

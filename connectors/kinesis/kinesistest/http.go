@@ -1,11 +1,13 @@
 package kinesistest
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -26,13 +28,32 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	call := Call{Operation: operation, Target: req.target(s), At: s.clock.Now()}
-	answer, err := s.serve(req)
+	fault := s.faults.take(&call)
+	effect := &fault.fault.Effect
+	call.Fault = effect.name
+	if effect.before != nil {
+		if err := effect.before(r.Context(), s, fault); err != nil {
+			s.refuse(w, call, err)
+			return
+		}
+	}
+	answer, err := s.serve(req, effect)
 	if err != nil {
 		s.refuse(w, call, err)
 		return
 	}
-	s.answer(w, call, answer)
+	if sub, ok := answer.(*subscription); ok {
+		s.observe(call)
+		if err := s.push(r.Context(), w, call, sub); err != nil {
+			abort()
+		}
+		return
+	}
+	s.answer(w, call, answer, effect)
 }
+
+// abort closes the connection from within a handler, which net/http has a panic of its own for.
+func abort() { panic(http.ErrAbortHandler) }
 
 // decode reads a request.
 func (s *Server) decode(w http.ResponseWriter, r *http.Request) (string, request, error) {
@@ -67,10 +88,10 @@ func decodeRequest(operation string, body []byte) (request, error) {
 }
 
 // serve does what a request asks for.
-func (s *Server) serve(req request) (any, error) {
+func (s *Server) serve(req request, effect *Effect) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return req.serve(s)
+	return effect.apply(s, req)
 }
 
 // observe counts a call whose answer is known.
@@ -83,25 +104,44 @@ func (s *Server) observe(call Call) {
 	}
 }
 
-func (s *Server) answer(w http.ResponseWriter, call Call, answer any) {
-	var body []byte
-	if answer != nil {
-		var err error
-		if body, err = json.Marshal(answer); err != nil {
-			s.refuse(w, call, err)
-			return
-		}
+func (s *Server) answer(w http.ResponseWriter, call Call, answer any, effect *Effect) {
+	body, err := effect.encode(answer)
+	if err != nil {
+		s.refuse(w, call, err)
+		return
 	}
 	s.observe(call)
 	w.Header().Set("Content-Type", contentType)
-	_, _ = w.Write(body) // the client may have gone
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	switch effect.send {
+	case whole, corrupt, over:
+		_, _ = w.Write(body) // the client may have gone
+	case half:
+		_, _ = w.Write(body[:len(body)/2])
+		_ = http.NewResponseController(w).Flush()
+		abort()
+	case lost:
+		abort()
+	}
 }
 
+// refuse answers with an error, or not at all when err says so.
 func (s *Server) refuse(w http.ResponseWriter, call Call, err error) {
+	if errors.Is(err, errAbort) {
+		s.observe(call)
+		abort()
+	}
 	refused := asAPIError(err)
 	call.Error = string(refused.Code)
 	s.observe(call)
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(refused.status)
 	_ = json.NewEncoder(w).Encode(refused) // the client may have gone
+}
+
+// unmarshalNumbers keeps numbers as they are written.
+func unmarshalNumbers(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return d.Decode(v)
 }

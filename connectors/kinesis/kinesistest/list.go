@@ -1,6 +1,7 @@
 package kinesistest
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,6 +74,9 @@ type listShards struct {
 	NextToken               *string
 	ShardFilter             *filter
 	StreamCreationTimestamp *moment
+
+	see  func(*stream, []*shard) []*shard // faults
+	turn *int                             // pages to the one that the token leads to, instead of one
 }
 
 func (r *listShards) target(s *Server) Target {
@@ -170,18 +174,26 @@ func (r *listShards) serve(s *Server) (any, error) {
 	case !s.options.Unlimited && !st.lists.admit(now, 0, listCalls, 0):
 		return nil, fail(limitExceeded, "stream %s: more than %d ListShards calls within a second", st.name, listCalls)
 	}
+	seen := st.listed(now)
+	if r.see != nil {
+		seen = r.see(st, seen)
+	}
+	seen = slices.DeleteFunc(slices.Clone(seen), func(sh *shard) bool { return sh.id <= at.After || !at.Filter.wants(st, sh, now) })
 	answer := &listShardsAnswer{Shards: []wireShard{}}
-	for _, sh := range st.listed(now) {
-		if sh.id <= at.After || !at.Filter.wants(st, sh, now) {
-			continue
-		}
-		if len(answer.Shards) == at.Max {
-			at.After, at.Issued = answer.Shards[at.Max-1].ShardId, now.UnixNano()
-			token := s.sealer.seal(listPurpose, at)
-			answer.NextToken = &token
-			break
-		}
+	for _, sh := range seen[:min(at.Max, len(seen))] {
 		answer.Shards = append(answer.Shards, sh.wire())
+	}
+	if len(seen) > at.Max {
+		next := at.Max
+		if r.turn != nil {
+			next = min(*r.turn*at.Max, len(seen))
+		}
+		if next > 0 {
+			at.After = seen[next-1].id
+		}
+		at.Issued = now.UnixNano()
+		token := s.sealer.seal(listPurpose, at)
+		answer.NextToken = &token
 	}
 	return answer, nil
 }

@@ -37,6 +37,7 @@ type Call struct {
 	Target
 	At    time.Time // by the server's clock
 	Error string    // name of the error that was answered, empty for none
+	Fault string    // name of the fault that hit it, empty for none
 }
 
 const defaultMaxBytes = 1 << 30
@@ -50,6 +51,7 @@ type Server struct {
 	http     *http.Server
 	client   *http.Client
 	served   chan struct{} // closed when nothing is accepted any more
+	faults   faults
 
 	mu struct {
 		sync.Mutex
