@@ -13,3 +13,13 @@ var KafkaPOM []byte
 //
 //go:embed kafka/jars.sha256
 var KafkaSums string
+
+// KinesisPackage is an npm project whose dependency is kinesis-local, an emulator of Amazon Kinesis.
+//
+//go:embed kinesis/package.json
+var KinesisPackage []byte
+
+// KinesisLock pins what KinesisPackage installs, with sums. It names no registry: npm asks the one that it is configured for.
+//
+//go:embed kinesis/package-lock.json
+var KinesisLock []byte

@@ -226,7 +226,7 @@ func (st *stream) add(now time.Time, second int64, keys hashRange, parents ...*s
 	for _, p := range parents {
 		second = max(second, p.seconds+1)
 	}
-	sh := &shard{id: shardID(st.numbered), number: st.numbered, keys: keys, parents: parents, created: now, seconds: second, grown: make(chan struct{})}
+	sh := &shard{id: shardID(st.numbered), number: st.numbered, keys: keys, parents: parents, created: now.Truncate(time.Millisecond), seconds: second, grown: make(chan struct{})}
 	st.numbered++
 	for _, p := range parents {
 		p.children = append(p.children, sh)

@@ -1,0 +1,7 @@
+package kinesisserver
+
+import "syscall"
+
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
