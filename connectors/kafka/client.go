@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -51,14 +52,37 @@ func (s *Source) askingClient(retries int) (*kgo.Client, error) {
 	return newClient(append(options, s.Client...))
 }
 
-// fetchClient makes the client of a reader, which consumes nothing yet. The caller closes it. An error is one of the configuration.
+// fetchClient makes the client of a reader, which consumes nothing yet, and keeps count of its connections. The caller closes it. An error
+// is one of the configuration.
+//
+// What dials is what the options come to, with TLS or as a user of the package wants it, so it is asked of a client that never connects.
+func (s *Source) fetchClient(log kgo.Logger, hooks kgo.Hook) (*kgo.Client, *connections, error) {
+	options, err := s.fetchOptions(log, hooks)
+	if err != nil {
+		return nil, nil, err
+	}
+	model, err := newClient(options)
+	if err != nil {
+		return nil, nil, err
+	}
+	dialTo, ok := model.OptValue(kgo.Dialer).(func(context.Context, string, string) (net.Conn, error))
+	model.Close()
+	made := newConnections(dialTo)
+	if ok {
+		options = append(options, kgo.DialTLSConfig(nil), kgo.Dialer(made.dial))
+	}
+	client, err := newClient(options)
+	return client, made, err
+}
+
+// fetchOptions are the options of a reader's client.
 //
 // KeepRetryableFetchErrors: the client retries by itself either way, but in a fetch that also brings records of others it does so
 // without a pause, thousands of times a second while a topic is gone. The fetcher wants to know, and paces.
 //
 // NoResetOffset: an offset that the log does not hold is an error here, never a silent jump. Control records are kept
 // because the marker that ends a transaction may be the last offset before a stop.
-func (s *Source) fetchClient(log kgo.Logger, hooks kgo.Hook) (*kgo.Client, error) {
+func (s *Source) fetchOptions(log kgo.Logger, hooks kgo.Hook) ([]kgo.Opt, error) {
 	options, err := s.commonOptions()
 	if err != nil {
 		return nil, sdk.Fatal(fmt.Errorf("kafka: %w", err))
@@ -77,7 +101,7 @@ func (s *Source) fetchClient(log kgo.Logger, hooks kgo.Hook) (*kgo.Client, error
 		kgo.WithLogger(log),
 		kgo.WithHooks(hooks),
 	)
-	return newClient(append(options, s.Client...))
+	return append(options, s.Client...), nil
 }
 
 func newClient(options []kgo.Opt) (*kgo.Client, error) {

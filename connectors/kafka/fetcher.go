@@ -21,6 +21,7 @@ const emptyPause = 100 * time.Millisecond
 type fetcher struct {
 	source  Source
 	client  *kgo.Client
+	watch   *watch
 	cluster cluster
 	lag     *lag
 	log     limitedLog
@@ -54,13 +55,15 @@ type partition struct {
 var _ base.SplitReader[*kgo.Record, Split] = (*fetcher)(nil)
 
 func newFetcher(source Source, ctx sdk.ReaderContext, lag *lag) (*fetcher, error) {
-	log := newLimitedLog(ctx.Logger())
-	client, err := source.fetchClient(clientLog{log}, newHealth(ctx.Metrics(), log, loginText(source.SASL)))
+	log, hunger := newLimitedLog(ctx.Logger()), newAppetite(&source)
+	source.Client = append(slices.Clip(source.Client), kgo.WithHooks(hunger))
+	client, connections, err := source.fetchClient(clientLog{log}, newHealth(ctx.Metrics(), log, loginText(source.SASL)))
 	if err != nil {
 		return nil, err
 	}
+	hunger.feed(client)
 	return &fetcher{
-		source: source, client: client, cluster: source.ask(client), lag: lag, log: log,
+		source: source, client: client, watch: watchOver(client, connections, source.FetchMaxWait), cluster: source.ask(client), lag: lag, log: log,
 		parts: make(map[place]*partition), ids: make(map[sdk.SplitID]place), parked: make(map[place]bool),
 		moved: newMoves(ctx.Metrics(), ctx.Logger()),
 	}, nil
@@ -68,6 +71,7 @@ func newFetcher(source Source, ctx sdk.ReaderContext, lag *lag) (*fetcher, error
 
 // Close implements [base.SplitReader].
 func (f *fetcher) Close() error {
+	f.watch.close()
 	f.client.Close()
 	return nil
 }

@@ -17,6 +17,8 @@ const (
 	missingFor = 5 * time.Second
 	// missingPause is the time between looks for one that is waited for longer than that.
 	missingPause = 5 * time.Second
+	// askWithin limits one question of the fetcher about topics, and one about the rest of a log.
+	askWithin = 2 * time.Second
 	// maxStrikes is how often in a row a partition may be refused by the broker although nothing is wrong with it.
 	maxStrikes = 20
 )
@@ -29,7 +31,7 @@ func (f *fetcher) start(ctx context.Context) error {
 		return nil
 	}
 	f.nextCheck = time.Now().Add(retryPause)
-	topics, err := f.cluster.topics(ctx, topicsOf(f.starting))
+	topics, err := f.topics(ctx, topicsOf(f.starting))
 	if err != nil {
 		return f.waitFor(ctx, err)
 	}
@@ -56,6 +58,14 @@ func (f *fetcher) start(ctx context.Context) error {
 	f.starting = slices.DeleteFunc(f.starting, func(p *partition) bool { return !p.waiting })
 	f.consume(ready)
 	return nil
+}
+
+// topics asks for topics. A broker that does not answer holds up everything that is being read, so it is given little time; who
+// asks again asks another one.
+func (f *fetcher) topics(ctx context.Context, names []string) (map[string]*topic, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	return f.cluster.topics(ctx, names)
 }
 
 // await puts p into the queue of start.

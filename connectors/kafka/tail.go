@@ -33,7 +33,7 @@ func (f *fetcher) checkTails(ctx context.Context) error {
 			topics[p.Topic] = true
 		}
 	}
-	found, err := f.cluster.topics(ctx, slices.Collect(maps.Keys(topics)))
+	found, err := f.topics(ctx, slices.Collect(maps.Keys(topics)))
 	if err != nil {
 		return passing(ctx, err)
 	}
@@ -133,6 +133,8 @@ func (f *fetcher) fetchRaw(ctx context.Context, p *partition, leader int32, next
 	req.IsolationLevel = f.source.Isolation.level()
 	req.Topics = append(req.Topics, topic)
 
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
 	resp, err := f.client.Broker(int(leader)).RetriableRequest(ctx, req)
 	if err != nil {
 		return nil, false
