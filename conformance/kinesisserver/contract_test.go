@@ -184,8 +184,11 @@ func want[T any](what string, got, wanted T) error {
 // wantCode is the verdict on an error that must have a name.
 func wantCode(what string, err error, code string) error {
 	answered, ok := errors.AsType[smithy.APIError](err)
-	if !ok {
-		return fmt.Errorf("%s: %v, want %s", what, err, code)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s: no error, want %s", what, code)
+	case !ok:
+		return fmt.Errorf("%s: want %s and not: %w", what, code, err)
 	}
 	return want(what, answered.ErrorCode(), code)
 }

@@ -204,3 +204,16 @@ func (s *Server) Records(stream string) ([]Record, error) {
 	}
 	return all, nil
 }
+
+// RegisterConsumer registers a consumer of enhanced fan-out and returns its ARN.
+func (s *Server) RegisterConsumer(stream, name string) (arn string, err error) {
+	answer, err := s.serve(&registerStreamConsumer{StreamARN: streamARN + stream, ConsumerName: name}, &Effect{})
+	if err != nil {
+		return "", fmt.Errorf("kinesistest: %w", err)
+	}
+	registered, ok := answer.(registerStreamConsumerAnswer)
+	if !ok {
+		return "", fmt.Errorf("kinesistest: the answer to a registration is %T", answer)
+	}
+	return registered.Consumer.ConsumerARN, nil
+}

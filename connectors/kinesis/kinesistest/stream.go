@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
+// Region and Account are those of every ARN.
 const (
-	// Region and Account are those of every ARN.
 	Region  = "us-east-1"
 	Account = "123456789012"
+)
 
+const (
 	streamARN = "arn:aws:kinesis:" + Region + ":" + Account + ":stream/"
 )
 
@@ -182,7 +184,7 @@ type createStream struct {
 func (r *createStream) target(*Server) Target { return Target{Stream: r.StreamName} }
 
 func (r *createStream) serve(s *Server) (any, error) {
-	mode, count := provisioned, 1
+	mode, count := provisioned, onDemandShards
 	if r.StreamModeDetails != nil {
 		mode = r.StreamModeDetails.StreamMode
 	}
@@ -192,7 +194,6 @@ func (r *createStream) serve(s *Server) (any, error) {
 	case mode == onDemand && r.ShardCount != nil:
 		return nil, fail(validation, "ShardCount is not given with StreamMode ON_DEMAND")
 	case mode == onDemand:
-		count = onDemandShards
 	case mode != provisioned:
 		return nil, fail(validation, "StreamMode %q: want PROVISIONED or ON_DEMAND", clip(mode))
 	case r.ShardCount == nil:

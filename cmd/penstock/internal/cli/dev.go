@@ -19,7 +19,7 @@ import (
 
 func (c *command) devCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "dev", Short: "Things to play with while writing a job", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(c.devKafkaCommand())
+	cmd.AddCommand(c.devKafkaCommand(), c.devKinesisCommand())
 	return cmd
 }
 
