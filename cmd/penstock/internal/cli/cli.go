@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,7 @@ type Process struct {
 	Stdout, Stderr io.Writer
 	Lookup         func(name string) (string, bool) // environment variables
 	Signals        <-chan os.Signal                 // interrupt and terminate
+	Now            func() time.Time                 // tells a second signal from an echo of the first; nil is time.Now
 	OutColumns     int                              // width of the terminal behind Stdout, 0 when it is none
 	ErrColumns     int                              // the same for Stderr
 	Executable     func() (string, error)           // path of this program, to start it again
@@ -35,6 +37,9 @@ type Process struct {
 
 // Main runs one command line and returns the exit code.
 func Main(ctx context.Context, p Process) int {
+	if p.Now == nil {
+		p.Now = time.Now
+	}
 	c := &command{Process: p, catalog: catalog.Shipped(p.Stdout)}
 	root := c.root()
 	root.SetArgs(p.Args)

@@ -67,6 +67,8 @@ type command struct {
 	columns        int
 	stdin          io.Reader
 	processEnviron []string
+	stdout         io.Writer // instead of out
+	now            func() time.Time
 }
 
 func newCommand(t *testing.T) *command {
@@ -74,9 +76,13 @@ func newCommand(t *testing.T) *command {
 }
 
 func (c *command) start(args ...string) *command {
+	var stdout io.Writer = c.out
+	if c.stdout != nil {
+		stdout = c.stdout
+	}
 	go func() {
 		c.done <- cli.Main(c.t.Context(), cli.Process{
-			Args: args, Stdin: c.stdin, Stdout: c.out, Stderr: c.err, Signals: c.signals, ErrColumns: c.columns,
+			Args: args, Stdin: c.stdin, Stdout: stdout, Stderr: c.err, Signals: c.signals, ErrColumns: c.columns, Now: c.now,
 			Lookup:     func(name string) (string, bool) { v, ok := c.environment[name]; return v, ok },
 			Executable: os.Executable, Environment: c.processEnviron,
 		})

@@ -201,13 +201,13 @@ func (r *running) watch(handle *engine.Handle, stopping bool) error {
 		case <-ticker.C:
 			r.status(stopping)
 		case <-r.Signals:
-			if stopping && time.Since(asked) < sameSignal {
+			if stopping && r.Now().Sub(asked) < sameSignal {
 				continue
 			}
 			if stopping {
 				return r.abandon(handle)
 			}
-			stopping, asked = true, time.Now()
+			stopping, asked = true, r.Now()
 			r.screen.Status("")
 			r.say("stopping: taking a savepoint (again to abandon at once)")
 			handle.Stop()
