@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"errors"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -20,15 +21,19 @@ func validateAccess(t *TLS, s *SASL) (problems []error) {
 	return problems
 }
 
-// accessOptions makes the options for how clients connect. Both may be nil. It reads the files of t.
-func accessOptions(t *TLS, s *SASL) ([]kgo.Opt, error) {
-	var options []kgo.Opt
-	if t != nil {
+// accessOptions makes the options for how clients connect. Both may be nil. It reads the files of t. own are the options of whoever
+// uses the package: when there are any, they may say how to connect, so nothing is put in their way.
+func accessOptions(t *TLS, s *SASL, dialTimeout time.Duration, own []kgo.Opt) ([]kgo.Opt, error) {
+	options := []kgo.Opt{kgo.DialTimeout(dialTimeout)}
+	switch {
+	case t != nil:
 		config, err := t.config()
 		if err != nil {
 			return nil, err
 		}
 		options = append(options, kgo.DialTLSConfig(config))
+	case len(own) == 0:
+		options = append(options, plainDialer(dialTimeout))
 	}
 	if s != nil {
 		options = append(options, kgo.SASL(s.mechanism()))

@@ -24,14 +24,13 @@ const (
 )
 
 func (s *Source) commonOptions() ([]kgo.Opt, error) {
-	access, err := accessOptions(s.TLS, s.SASL)
+	access, err := accessOptions(s.TLS, s.SASL, s.DialTimeout, s.Client)
 	if err != nil {
 		return nil, err
 	}
 	return append(access,
 		kgo.SeedBrokers(s.Brokers...),
 		kgo.ClientID(s.ClientID),
-		kgo.DialTimeout(s.DialTimeout),
 		kgo.RequestTimeoutOverhead(requestOverhead),
 		kgo.RetryBackoffFn(func(int) time.Duration { return retryPause }),
 		kgo.BrokerMaxReadBytes(int32(s.BrokerMaxReadBytes)),

@@ -32,6 +32,7 @@ type fetcher struct {
 	// starting waits to be checked and handed to the client, not before nextCheck.
 	starting  []*partition
 	nextCheck time.Time
+	waits     string // why it last waited for the cluster, as logged
 	// moves and finished wait to be told with the next fetch.
 	moves    []base.Chunk[*kgo.Record]
 	finished []sdk.SplitID
@@ -45,7 +46,8 @@ type partition struct {
 	paused  bool
 	waiting bool // in starting, and not in the client
 
-	missingSince time.Time        // since when the cluster does not list it, zero while it does
+	missingSince time.Time // since when the cluster does not list it, zero while it does
+	missingTold  bool
 	doubt        doubt            // why it is not read on before it was looked at
 	loss         *kgo.ErrDataLoss // what came with a divergence
 	newID        [16]byte         // of a topic created anew that is to be read, until its start is known

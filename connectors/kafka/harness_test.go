@@ -133,7 +133,13 @@ type run struct {
 
 func read(t testing.TB, s *Source, splits ...Split) *run {
 	t.Helper()
+	return readLogging(t, s, slog.New(slog.DiscardHandler), splits...)
+}
+
+func readLogging(t testing.TB, s *Source, log *slog.Logger, splits ...Split) *run {
+	t.Helper()
 	ctx := newLent()
+	ctx.log = log
 	r, err := s.NewReader(ctx)
 	if err != nil {
 		t.Fatal(err)

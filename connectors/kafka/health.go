@@ -27,8 +27,11 @@ type health struct {
 	handshake sdk.Gauge
 
 	mu sync.Mutex
-	// states are the brokers whose last attempt failed; at most one entry a broker and seed.
-	states map[int32]brokerState
+	// states are the brokers whose last attempt failed, by address: a client knows the same broker by its id and as one of those it
+	// was told to begin with.
+	states map[string]brokerState
+	// worked are the addresses at which a request was answered, maxWorked of them.
+	worked map[string]bool
 }
 
 // brokerState is why a broker could not be used, and when that was seen last.
@@ -40,6 +43,9 @@ type brokerState struct {
 // forgetAfter is when a broker that is not tried any more stops counting as unreachable: it may have left the cluster. One that
 // is needed is tried far more often.
 const forgetAfter = time.Minute
+
+// maxWorked is far more than any cluster has brokers.
+const maxWorked = 4096
 
 var (
 	_ kgo.HookBrokerConnect  = (*health)(nil)
@@ -55,7 +61,7 @@ func newHealth(m sdk.Metrics, log limitedLog, login string) *health {
 		down:      m.Gauge("brokers_unreachable", "brokers", "Brokers whose last connection or request failed, within the last minute."),
 		refusing:  m.Gauge("brokers_refusing_login", "brokers", "Those of them that refuse the login."),
 		handshake: m.Gauge("brokers_failing_tls", "brokers", "Those of them with which no TLS connection can be made."),
-		states:    make(map[int32]brokerState),
+		states:    make(map[string]brokerState), worked: make(map[string]bool),
 	}
 	h.countLocked() // nothing has failed yet, and nobody else has h
 	return h
@@ -90,52 +96,65 @@ func (h *health) result(meta kgo.BrokerMetadata, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed) || errors.Is(err, net.ErrClosed) {
 		return // this side gave up: a wakeup, a close
 	}
+	at := address(meta)
 	if err == nil {
-		if h.well(meta.NodeID) {
-			h.log.info("broker can be used again", "broker", meta.NodeID, "address", address(meta))
+		if h.well(at) {
+			h.log.info("broker can be used again", "address", at)
 		}
 		return
 	}
 	h.errors.Add(1)
-	trouble := troubleOf(err, h.login)
-	if h.ill(meta.NodeID, trouble.Trouble) {
-		h.log.warn("broker cannot be used", "broker", meta.NodeID, "address", address(meta), "state", string(trouble.Trouble), "error", trouble)
+	if trouble, news := h.ill(at, err); news {
+		h.log.warn("broker cannot be used", "address", at, "state", string(trouble.Trouble), "error", trouble)
 	}
 }
 
 // well takes a success and reports that it ends a trouble.
-func (h *health) well(broker int32) (news bool) {
+func (h *health) well(at string) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.states) == 0 {
+	if len(h.states) == 0 && h.worked[at] {
 		return false // the common case: nothing to count
 	}
-	_, news = h.states[broker]
-	delete(h.states, broker)
+	if len(h.worked) >= maxWorked {
+		clear(h.worked) // brokers come and go at ever new addresses; the next answer enters those that are there
+	}
+	h.worked[at] = true
+	_, news = h.states[at]
+	delete(h.states, at)
 	h.countLocked()
 	return news
 }
 
 // ill takes a failure and reports that it is another one than before.
-func (h *health) ill(broker int32, trouble Trouble) (news bool) {
+func (h *health) ill(at string, err error) (trouble *ConnectionError, news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	news = h.states[broker].trouble != trouble
-	h.states[broker] = brokerState{trouble, time.Now()}
+	trouble = troubleOf(err, h.login)
+	if h.worked[at] {
+		trouble = lost(err, h.login)
+	}
+	before := h.states[at].trouble
+	news = before != trouble.Trouble
+	if trouble.Trouble == ConnectionLost && before != "" {
+		// One more connection of the same broker, found broken later than the first: it says less than what is known by now.
+		trouble.Trouble, news = before, false
+	}
+	h.states[at] = brokerState{trouble.Trouble, time.Now()}
 	h.countLocked()
-	return news
+	return trouble, news
 }
 
 func (h *health) countLocked() {
-	maps.DeleteFunc(h.states, func(_ int32, s brokerState) bool { return time.Since(s.at) > forgetAfter })
+	maps.DeleteFunc(h.states, func(_ string, s brokerState) bool { return time.Since(s.at) > forgetAfter })
 	var login, handshake int
 	for _, s := range h.states {
 		switch s.trouble {
 		case LoginRefused, NoCredentials:
 			login++
-		case UntrustedAuthority, OtherName, HandshakeFailed:
+		case UntrustedAuthority, OtherName, HandshakeFailed, ExpectsTLS:
 			handshake++
-		case UnknownHost, ConnectionRefused, ClosedAtOnce, NoAnswer, OtherTrouble:
+		case UnknownHost, ConnectionRefused, ClosedAtOnce, ConnectionLost, NoAnswer, OtherTrouble:
 		}
 	}
 	h.down.Set(float64(len(h.states)))

@@ -65,7 +65,8 @@ func (b *logBudget) take(now time.Time) (suppressed int, ok bool) {
 	return suppressed, true
 }
 
-// clientLog carries the client's warnings and errors.
+// clientLog carries the client's warnings and errors, without those about connections that have a name: each attempt of each
+// connection makes one or two of them, and [health] tells of the same once for each change.
 type clientLog struct{ to limitedLog }
 
 var _ kgo.Logger = clientLog{}
@@ -75,6 +76,9 @@ func (clientLog) Level() kgo.LogLevel { return kgo.LogLevelWarn }
 
 // Log implements [kgo.Logger].
 func (c clientLog) Log(level kgo.LogLevel, message string, keyvals ...any) {
+	if aboutConnection(keyvals) {
+		return
+	}
 	switch level {
 	case kgo.LogLevelError:
 		c.to.error("kafka client: "+message, keyvals...)
@@ -82,4 +86,18 @@ func (c clientLog) Log(level kgo.LogLevel, message string, keyvals ...any) {
 		c.to.warn("kafka client: "+message, keyvals...)
 	case kgo.LogLevelNone, kgo.LogLevelInfo, kgo.LogLevelDebug:
 	}
+}
+
+// aboutConnection reports that a line names a broker and an error of the way to it.
+func aboutConnection(keyvals []any) bool {
+	var broker, connection bool
+	for i := 0; i+1 < len(keyvals); i += 2 {
+		switch value := keyvals[i+1].(type) {
+		case error:
+			connection = connection || troubleOf(value, "").Trouble != OtherTrouble
+		default:
+			broker = broker || keyvals[i] == "broker"
+		}
+	}
+	return broker && connection
 }

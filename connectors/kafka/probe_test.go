@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,6 +99,33 @@ func TestProbeSaysThatThePortSpeaksNoTLS(t *testing.T) {
 	s.DialTimeout = time.Second // kfake waits for the rest of what it takes for a large request, Kafka closes the connection
 	s.Client = append(s.Client, kgo.DialTLS())
 	says(t, probe(t, s), ErrUnreachable, b.Addrs()[0], "TLS")
+}
+
+func TestProbeSaysThatThePortExpectsTLS(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test of this process with itself
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	t.Cleanup(serving.Wait)
+	t.Cleanup(func() { _ = l.Close() })
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1024))
+			_, _ = conn.Write([]byte{21, 3, 3, 0, 2, 2, 80}) // what a Java server answers: alert, fatal, internal error
+			_ = conn.Close()
+		}
+	})
+	err = probe(t, &Source{Brokers: []string{l.Addr().String()}, Topics: []string{"orders"}})
+	says(t, err, ErrUnreachable, l.Addr().String(), "set tls")
+	if e := connectionErrorIn(t, err); e.Trouble != ExpectsTLS || e.Option != "tls" {
+		t.Errorf("%s, option %s", e.Trouble, e.Option)
+	}
 }
 
 func TestProbeReportsAWrongConfigurationFirst(t *testing.T) {

@@ -167,7 +167,7 @@ func everyWrongWay(t *testing.T, l login) {
 		"another name":           {kafkaserver.TLS, elsewhere, nil, OtherName, "tls.server_name", nil},
 		"TLS to a plain port":    {kafkaserver.Plaintext, &TLS{}, nil, ClosedAtOnce, "brokers", []string{"TLS"}},
 		"no client certificate":  {kafkaserver.MutualTLS, l.trust(), nil, HandshakeFailed, "tls.cert_file", []string{"client certificate"}},
-		"plain text to TLS port": {kafkaserver.TLS, nil, nil, OtherTrouble, "brokers", []string{"TLS"}},
+		"plain text to TLS port": {kafkaserver.TLS, nil, nil, ExpectsTLS, "tls", []string{"set tls"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

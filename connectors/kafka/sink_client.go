@@ -16,14 +16,13 @@ import (
 )
 
 func (s *Sink) commonOptions(log kgo.Logger, hooks kgo.Hook) ([]kgo.Opt, error) {
-	access, err := accessOptions(s.TLS, s.SASL)
+	access, err := accessOptions(s.TLS, s.SASL, s.DialTimeout, s.Client)
 	if err != nil {
 		return nil, sdk.Fatal(fmt.Errorf("kafka sink: %w", err))
 	}
 	return append(access,
 		kgo.SeedBrokers(s.Brokers...),
 		kgo.ClientID(s.ClientID),
-		kgo.DialTimeout(s.DialTimeout),
 		kgo.RequestTimeoutOverhead(requestOverhead),
 		kgo.RetryBackoffFn(func(int) time.Duration { return retryPause }),
 		kgo.MetadataMinAge(metadataPause),

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -56,6 +57,9 @@ func (f *fetcher) start(ctx context.Context) error {
 		p.waiting = false
 	}
 	f.starting = slices.DeleteFunc(f.starting, func(p *partition) bool { return !p.waiting })
+	if len(f.starting) == 0 {
+		f.waits = ""
+	}
 	f.consume(ready)
 	return nil
 }
@@ -82,8 +86,16 @@ func (f *fetcher) waitFor(ctx context.Context, err error) error {
 		}
 		return err
 	}
-	f.log.warn("waiting for the cluster before reading", "reason", err)
+	f.sayWaiting("reason", err)
 	return nil
+}
+
+// sayWaiting logs why reading does not begin, once for each reason in a row.
+func (f *fetcher) sayWaiting(args ...any) {
+	if why := fmt.Sprint(args...); why != f.waits {
+		f.waits = why
+		f.log.warn("waiting for the cluster before reading", args...)
+	}
 }
 
 // topicsOf lists the topics of partitions, each once.
@@ -107,12 +119,12 @@ func (f *fetcher) present(p *partition, t *topic) (bool, error) {
 	case errors.Is(t.err, kerr.UnknownTopicOrPartition), errors.Is(t.err, kerr.UnknownTopicID), t.err == nil && !exists:
 		return false, f.missing(p, t.err)
 	case t.err != nil && kerr.IsRetriable(t.err):
-		f.log.warn("waiting for the cluster before reading", "topic", p.Topic, "reason", t.err)
+		f.sayWaiting("topic", p.Topic, "reason", t.err)
 		return false, nil
 	case t.err != nil:
 		return false, topicError(t)
 	}
-	p.missingSince = time.Time{}
+	p.missingSince, p.missingTold = time.Time{}, false
 	if p.TopicID == [16]byte{} || t.id == [16]byte{} || p.TopicID == t.id {
 		return true, nil
 	}
@@ -134,7 +146,10 @@ func (f *fetcher) missing(p *partition, cause error) error {
 	if f.source.OnDeleted != Wait {
 		return sdk.Fatal(topicMissing(p.Split, cause))
 	}
-	f.log.warn("topic or partition is missing, its position is kept", "topic", p.Topic, "partition", p.Partition, "offset", p.Offset)
+	if !p.missingTold {
+		p.missingTold = true
+		f.log.warn("topic or partition is missing, its position is kept", "topic", p.Topic, "partition", p.Partition, "offset", p.Offset)
+	}
 	f.nextCheck = time.Now().Add(missingPause)
 	return nil
 }

@@ -25,9 +25,11 @@ const (
 	UntrustedAuthority Trouble = "untrusted certificate authority"
 	OtherName          Trouble = "certificate for another name"
 	HandshakeFailed    Trouble = "TLS handshake failed"
+	ExpectsTLS         Trouble = "port expects TLS"
 	LoginRefused       Trouble = "login refused"
 	NoCredentials      Trouble = "nothing to log in with"
 	ClosedAtOnce       Trouble = "connection closed at once"
+	ConnectionLost     Trouble = "connection lost"
 	NoAnswer           Trouble = "no answer"
 	OtherTrouble       Trouble = "not usable"
 )
@@ -71,6 +73,19 @@ func unreachable(ctx context.Context, err error, login string) error {
 	return troubleOf(err, login)
 }
 
+// lost explains an error of the way to a broker that had been used before: what it expects of clients is then no longer a guess worth making.
+func lost(err error, login string) *ConnectionError {
+	e := troubleOf(err, login)
+	if e.Trouble == ClosedAtOnce {
+		return connectionLost(err)
+	}
+	return e
+}
+
+func connectionLost(err error) *ConnectionError {
+	return &ConnectionError{Trouble: ConnectionLost, Option: "brokers", Err: err, Remedy: "the broker broke off a connection that had worked: was it stopped or killed? The client connects again by itself"}
+}
+
 // troubleOf finds out what is wrong from an error of the client.
 func troubleOf(err error, login string) *ConnectionError {
 	for _, explain := range []func(error) *ConnectionError{explainLogin, explainTLS, explainNetwork} {
@@ -110,6 +125,8 @@ func explainTLS(err error) *ConnectionError {
 		op        *net.OpError
 	)
 	switch {
+	case errors.Is(err, errTLSPort):
+		return &ConnectionError{Trouble: ExpectsTLS, Option: "tls", Remedy: "set tls (tls: {} trusts the authorities of this system), or use the port of another listener"}
 	case errors.As(err, &authority):
 		return &ConnectionError{Trouble: UntrustedAuthority, Option: "tls.ca_file", Remedy: "the broker's certificate is signed by an authority that is not trusted here: give its CA certificate in tls.ca_file"}
 	case errors.As(err, &hostname):
@@ -134,8 +151,10 @@ func explainNetwork(err error) *ConnectionError {
 		return &ConnectionError{Trouble: UnknownHost, Option: "brokers", Remedy: fmt.Sprintf("host %q is not known here: correct brokers, or the listeners that the brokers advertise", dns.Name)}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &ConnectionError{Trouble: ConnectionRefused, Option: "brokers", Remedy: "nobody listens there: is the broker running, and is the port right?"}
-	case errors.As(err, &firstRead), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+	case errors.As(err, &firstRead), errors.Is(err, syscall.ECONNRESET):
 		return &ConnectionError{Trouble: ClosedAtOnce, Option: "brokers", Remedy: "the broker closed the connection at once: it expects TLS, or a login (SASL), that this client does not use, or the other way round, or it refuses the login without a word"}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // in the first answer it would have been the type above
+		return connectionLost(err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return &ConnectionError{Trouble: NoAnswer, Option: "brokers", Remedy: "no answer in time: is the address right, does a firewall drop packets, does the broker hang, does only one side use TLS?"}
 	}
