@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-dev/penstock/runtime/connector"
 	"github.com/penstock-dev/penstock/runtime/protocol"
 	"github.com/penstock-dev/penstock/runtime/reader"
+	"github.com/penstock-dev/penstock/runtime/seam"
 	"github.com/penstock-dev/penstock/runtime/telemetry"
 	"github.com/penstock-dev/penstock/runtime/watchdog"
 	"github.com/penstock-dev/penstock/sdk"
@@ -39,6 +40,7 @@ type Config struct {
 	Stats    *telemetry.Coordinator
 	Logger   *slog.Logger
 	Metrics  sdk.Metrics
+	Seams    *seam.Seams // nil outside of tests
 }
 
 // Loop drives one epoch. Its exported methods put events into the inbox and may be called from any goroutine; everything
@@ -107,6 +109,15 @@ func (l *Loop) Done() <-chan struct{} { return l.done }
 // over reports that nothing of this epoch counts any more. Loop only, or code that runs in its calls.
 func (l *Loop) over() bool { return l.fenced.Load() || l.failure != nil }
 
+// reach passes a point at which a test may end the epoch, and reports that the epoch goes on.
+func (l *Loop) reach(at seam.At) bool {
+	at.Coordinator, at.Epoch = true, l.cfg.Epoch
+	if err := l.cfg.Seams.At(at); err != nil {
+		l.fail(err)
+	}
+	return !l.over()
+}
+
 // fail ends the epoch after the running event.
 func (l *Loop) fail(err error) {
 	if l.failure == nil {
@@ -170,7 +181,7 @@ func (l *Loop) drain() {
 		l.fail(ErrOverflow)
 	}
 	for _, e := range events {
-		if l.over() {
+		if !l.reach(seam.At{Point: seam.Turn}) {
 			return
 		}
 		start := l.cfg.Now()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock-dev/penstock/runtime/protocol"
 	"github.com/penstock-dev/penstock/runtime/reader"
+	"github.com/penstock-dev/penstock/runtime/seam"
 	"github.com/penstock-dev/penstock/runtime/telemetry"
 	"github.com/penstock-dev/penstock/sdk"
 )
@@ -42,6 +43,7 @@ func (l *Loop) command(t *target, kind protocol.CommandKind, p protocol.Payload)
 	}
 	t.sequence++
 	l.commands++
+	l.reach(at(seam.CommandCreated, t, e))
 	return e, nil
 }
 
@@ -69,14 +71,24 @@ func (l *Loop) flush(t *target) {
 	}
 }
 
+func at(p seam.Point, t *target, e *protocol.Envelope) seam.At {
+	return seam.At{Point: p, Reader: t.id, Attempt: t.attempt, Kind: e.Kind, Sequence: e.Sequence}
+}
+
 // offer reports false when the command is to be offered again.
 func (l *Loop) offer(t *target, e *protocol.Envelope) bool {
+	if !l.reach(at(seam.OperationSend, t, e)) {
+		return true // the next epoch sends what this one still had
+	}
 	start := l.cfg.Now()
 	ack := t.mailbox.Offer(e)
 	t.stats.Admission.Observe(l.cfg.Now().Sub(start))
 	t.stats.Admitted(ack.Status, ack.Reason)
 	switch ack.Status {
 	case protocol.Accepted, protocol.Duplicate:
+		if !l.reach(at(seam.AdmissionAcknowledged, t, e)) {
+			return true
+		}
 		t.backoff = 0
 		if e.Kind == protocol.AddSplits {
 			l.tracker.Admitted(t.id, e.Sequence)

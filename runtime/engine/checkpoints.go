@@ -10,6 +10,7 @@ import (
 	"github.com/penstock-dev/penstock/runtime/checkpoint"
 	"github.com/penstock-dev/penstock/runtime/lifecycle"
 	"github.com/penstock-dev/penstock/runtime/protocol"
+	"github.com/penstock-dev/penstock/runtime/seam"
 	"github.com/penstock-dev/penstock/runtime/telemetry"
 	"github.com/penstock-dev/penstock/sdk"
 )
@@ -112,6 +113,7 @@ func (j *job) write(m *protocol.Manifest) {
 // complete: the checkpoint is durable. From here on a restart goes back to it, and sink tasks make visible what it contains.
 func (j *job) complete(m *protocol.Manifest) {
 	j.last, j.failures = m, 0
+	_ = j.cfg.Seams.At(seam.At{Point: seam.CheckpointCompleted, Checkpoint: m.ID}) // it stands, whoever dies
 	for _, r := range j.regions {
 		if r.down {
 			continue // commits when it is started again

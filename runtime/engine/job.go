@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-dev/penstock/runtime/connector"
 	"github.com/penstock-dev/penstock/runtime/exchange"
 	"github.com/penstock-dev/penstock/runtime/protocol"
+	"github.com/penstock-dev/penstock/runtime/seam"
 	"github.com/penstock-dev/penstock/runtime/telemetry"
 	"github.com/penstock-dev/penstock/sdk"
 )
@@ -40,6 +41,8 @@ type Job struct {
 	Listener Listener
 	// Now is the wall clock; nil means time.Now. Timers always are the runtime's.
 	Now func() time.Time
+	// Seams let a test stand between the parts of the engine; nil otherwise.
+	Seams *seam.Seams
 }
 
 // Checkpoint says where and how often the job's state is kept.

@@ -135,10 +135,11 @@ func (j *job) newReader(r *region, state protocol.ReaderState) {
 			Commands: j.opts.MailboxCommands, Bytes: j.opts.MailboxBytes, ReservedCommands: j.opts.ReservedCommands,
 			ReservedBytes: j.opts.ReservedBytes, PayloadBytes: int(j.opts.CommandPayloadBytes), RetryAfter: j.opts.RetryInitial,
 		},
-		Budget: j.budget, Now: j.cfg.Now, Watchdog: j.watchdog, Reports: readerReports{j}, Coordinator: &j.port, Stats: r.stats,
+		Budget: j.budget, Now: j.cfg.Now, Watchdog: j.watchdog, Reports: readerReports{j}, Coordinator: j.toCoordinator(), Stats: r.stats,
 		Logger:  j.slog.With("reader", int(r.id), "attempt", uint64(attempt)),
 		Metrics: j.cfg.Metrics.ReaderMetrics(j.cfg.Source.Capability().Connector, r.id),
 		Splits:  state.Splits, Lineage: append(slices.Clone(state.Metadata.Lineage), attempt), Generation: state.Metadata.NoMoreSplitsGeneration,
+		Seams: j.cfg.Seams,
 	})
 }
 
@@ -171,14 +172,14 @@ func (j *job) newCoordinator() {
 		TrackerSplits: j.opts.TrackerEntries, TrackerBytes: j.opts.TrackerBytes, PayloadBytes: int(j.opts.CommandPayloadBytes) - 1024,
 		RetryInitial: j.opts.RetryInitial, RetryMax: j.opts.RetryMax, Cancel: j.opts.PollCancel, Workers: j.workers, Watchdog: j.watchdog,
 		Reports: coordinatorReports{j}, Now: j.cfg.Now, Stats: stats, Logger: j.slog.With("epoch", uint64(epoch)),
-		Metrics: j.cfg.Metrics.EnumeratorMetrics(connector),
+		Metrics: j.cfg.Metrics.EnumeratorMetrics(connector), Seams: j.cfg.Seams,
 	})
 	j.coordUp = false
 	j.port.Set(j.coord)
 	j.coord.Start(j.ctx)
 	for _, r := range j.regions {
 		if r.readerOpen && !r.down {
-			j.coord.ReaderUp(r.id, r.reader.Attempt(), r.reader.Mailbox(), r.stats)
+			j.coord.ReaderUp(r.id, r.reader.Attempt(), j.toReader(r), r.stats)
 		}
 	}
 }

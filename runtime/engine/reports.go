@@ -35,7 +35,7 @@ func (p readerReports) Opened(id sdk.ReaderID, attempt protocol.Attempt) {
 	p.on(id, attempt, func(j *job, r *region) {
 		r.readerOpen = true
 		if j.coord != nil && !pending(j.coordAt) {
-			j.coord.ReaderUp(id, attempt, r.reader.Mailbox(), r.stats)
+			j.coord.ReaderUp(id, attempt, j.toReader(r), r.stats)
 		}
 		j.updateReady()
 	})

@@ -33,6 +33,8 @@ type Mailbox struct {
 	budget *Budget
 	now    func() time.Time
 	ring   func() // wakes the loop; must not block
+	// reserved, if any, is called under the lock between reservation and publication; see Watch.
+	reserved func(e *protocol.Envelope) error
 
 	length atomic.Int64 // of the queue, for a cheap Empty
 
@@ -59,6 +61,10 @@ type usage struct {
 func New(target protocol.Attempt, limits Limits, budget *Budget, now func() time.Time, ring func()) *Mailbox {
 	return &Mailbox{target: target, limits: limits, budget: budget, now: now, ring: ring}
 }
+
+// Watch lets reserved see each command between the reservation of its capacity and its publication, under the mailbox's lock.
+// Its error undoes the reservation. Call it before the first Offer; see package seam.
+func (m *Mailbox) Watch(reserved func(e *protocol.Envelope) error) { m.reserved = reserved }
 
 // Offer admits e or says why not. It never blocks.
 func (m *Mailbox) Offer(e *protocol.Envelope) protocol.Ack {
@@ -97,6 +103,10 @@ func (m *Mailbox) admit(e *protocol.Envelope) protocol.Ack {
 	}
 	if status, reason := m.reserve(e); status != protocol.Accepted {
 		return m.refuse(status, reason)
+	}
+	if m.reserved != nil && m.reserved(e) != nil {
+		m.release(e)
+		return m.refuse(protocol.TerminalRejected, protocol.ReasonClosed)
 	}
 	seen := &m.mu.seen
 	if e.Epoch > m.mu.epoch {

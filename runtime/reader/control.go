@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock-dev/penstock/runtime/lifecycle"
 	"github.com/penstock-dev/penstock/runtime/protocol"
+	"github.com/penstock-dev/penstock/runtime/seam"
 	"github.com/penstock-dev/penstock/runtime/telemetry"
 	"github.com/penstock-dev/penstock/runtime/watchdog"
 	"github.com/penstock-dev/penstock/sdk"
@@ -67,11 +68,20 @@ func (l *Loop) apply(e *protocol.Envelope) error {
 	if e.Kind == protocol.Register {
 		return nil // marked, and answered, inside
 	}
+	at := seam.At{Point: seam.Applying, Epoch: e.Epoch, Kind: e.Kind, Sequence: e.Sequence}
+	if err := l.reach(at); err != nil {
+		return err
+	}
 	l.core.markApplied(e)
+	at.Point = seam.Applied
+	if err := l.reach(at); err != nil {
+		return err
+	}
 	if !l.fenced.Load() {
 		l.cfg.Coordinator.Applied(l.cfg.Reader, l.cfg.Attempt, l.core.applied.Watermark(l.core.epoch))
 	}
-	return nil
+	at.Point = seam.ApplyAcknowledged
+	return l.reach(at)
 }
 
 func (l *Loop) effect(e *protocol.Envelope) error {
@@ -155,6 +165,10 @@ func (l *Loop) barrier(e *protocol.Envelope) error {
 	if err != nil {
 		return err
 	}
+	at := seam.At{Point: seam.Snapshotted, Epoch: e.Epoch, Kind: e.Kind, Sequence: e.Sequence, Checkpoint: p.Checkpoint}
+	if err := l.reach(at); err != nil {
+		return err
+	}
 	taken := l.cfg.Now()
 	if l.terminal.Load() || l.fenced.Load() {
 		return nil
@@ -166,7 +180,15 @@ func (l *Loop) barrier(e *protocol.Envelope) error {
 	if p.Kind == protocol.Stop {
 		l.core.stopping = p.Checkpoint
 	}
+	at.Point = seam.StateRegistered
+	if err := l.reach(at); err != nil {
+		return err
+	}
 	l.cfg.Reports.Snapshot(l.cfg.Reader, l.cfg.Attempt, p.Checkpoint, state)
+	at.Point = seam.TaskAcknowledged
+	if err := l.reach(at); err != nil {
+		return err
+	}
 	registered := l.cfg.Now()
 	l.router.Barrier(p)
 	stages := &l.cfg.Stats.Stages

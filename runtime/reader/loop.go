@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-dev/penstock/runtime/lifecycle"
 	"github.com/penstock-dev/penstock/runtime/mailbox"
 	"github.com/penstock-dev/penstock/runtime/protocol"
+	"github.com/penstock-dev/penstock/runtime/seam"
 	"github.com/penstock-dev/penstock/runtime/telemetry"
 	"github.com/penstock-dev/penstock/runtime/watchdog"
 	"github.com/penstock-dev/penstock/sdk"
@@ -40,6 +41,7 @@ type Config struct {
 	Stats       *telemetry.Reader
 	Logger      *slog.Logger
 	Metrics     sdk.Metrics
+	Seams       *seam.Seams // nil outside of tests
 
 	// Restored state of the reader, from the last completed checkpoint.
 	Splits     []protocol.Split
@@ -80,6 +82,11 @@ func New(cfg Config) *Loop {
 		done:     make(chan struct{}),
 	}
 	l.mailbox = mailbox.New(cfg.Attempt, cfg.Mailbox, cfg.Budget, cfg.Now, l.Ring)
+	if cfg.Seams != nil {
+		l.mailbox.Watch(func(e *protocol.Envelope) error {
+			return l.reach(seam.At{Point: seam.CapacityReserved, Epoch: e.Epoch, Kind: e.Kind, Sequence: e.Sequence})
+		})
+	}
 	l.turn = sdk.NewTurn(cfg.Limits.Turn, cfg.Now, &l.preempted)
 	l.out = output{fenced: &l.fenced, refused: &cfg.Stats.FencedEmits, turn: l.turn}
 	return l
@@ -183,6 +190,12 @@ func (l *Loop) open(ctx context.Context) error {
 	return r.AddSplits(l.cfg.Splits)
 }
 
+// reach passes a point at which a test may end the attempt.
+func (l *Loop) reach(at seam.At) error {
+	at.Reader, at.Attempt = l.cfg.Reader, l.cfg.Attempt
+	return l.cfg.Seams.At(at)
+}
+
 func (l *Loop) reportOpened() {
 	if !l.fenced.Load() {
 		l.cfg.Reports.Opened(l.cfg.Reader, l.cfg.Attempt)
@@ -192,6 +205,9 @@ func (l *Loop) reportOpened() {
 // work is the loop itself.
 func (l *Loop) work() error {
 	for {
+		if err := l.reach(seam.At{Point: seam.Turn}); err != nil {
+			return err
+		}
 		in := inputs{terminal: l.terminal.Load(), controls: !l.mailbox.Empty(), credit: l.router.Credit()}
 		if l.notified.Load() {
 			// Cleared before the poll: a ring during the poll is seen by the next step.
