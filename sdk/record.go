@@ -25,7 +25,8 @@ type Record struct {
 	// Split is filled in by the base reader when empty.
 	Split SplitID
 
-	// The place, as far as the system has such a notion. Sequence is for systems whose positions are not numbers.
+	// The place, as far as the system has such a notion. Sequence is for systems whose positions are not numbers. A Partition of -1
+	// says that the parts of a topic have names: that of the split.
 	Topic     string
 	Partition int32
 	Epoch     int32 // leader epoch or the like; -1 when unknown

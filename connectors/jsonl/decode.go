@@ -19,7 +19,10 @@ type line struct {
 	Topic         string     `json:"topic"`
 	Partition     int32      `json:"partition"`
 	Offset        int64      `json:"offset"`
+	Stream        *string    `json:"stream"`
+	Shard         string     `json:"shard"`
 	Sequence      string     `json:"sequence"`
+	Subsequence   int64      `json:"subsequence"`
 	Timestamp     *time.Time `json:"timestamp"`
 	Key           *string    `json:"key"`
 	KeyEncoding   string     `json:"key_encoding"`
@@ -47,6 +50,9 @@ func Decode(data []byte) (sdk.Record, error) {
 		return sdk.Record{}, fmt.Errorf("%w: bytes after the object", ErrLine)
 	}
 	rec := sdk.Record{Topic: l.Topic, Partition: l.Partition, Offset: l.Offset, Sequence: l.Sequence, Epoch: -1}
+	if l.Stream != nil {
+		rec.Topic, rec.Partition, rec.Split, rec.Offset = *l.Stream, named, sdk.SplitID(l.Shard), l.Subsequence
+	}
 	if l.Timestamp != nil {
 		rec.Time = *l.Timestamp
 	}

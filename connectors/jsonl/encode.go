@@ -14,28 +14,56 @@ import (
 // Encoder appends records as JSON lines. The zero value is ready to use. It remembers what consecutive records usually
 // share, the place and the second of the time, so one belongs to one goroutine.
 type Encoder struct {
-	head      []byte // `{"topic":"t","partition":3,"offset":` for topic and partition
+	head      []byte // `{"topic":"t","partition":3,"offset":` for topic and partition, `{"stream":"s","shard":"n","sequence":` for stream and shard
 	topic     string
 	partition int32
+	shard     sdk.SplitID
 
 	stamp  []byte // `2026-01-02T03:04:05.` for second
 	second int64
 }
+
+// named is the partition of a record whose part of the stream has a name, the split's, and no number.
+const named = -1
 
 const stampLayout = "2006-01-02T15:04:05."
 
 // Append appends rec as one line, with its newline, to dst and returns the extended slice. It keeps nothing of rec but the
 // topic.
 func (e *Encoder) Append(dst []byte, rec *sdk.Record) []byte {
-	if e.head == nil || rec.Partition != e.partition || rec.Topic != e.topic {
+	if e.head == nil || rec.Partition != e.partition || rec.Topic != e.topic || rec.Partition == named && rec.Split != e.shard {
 		e.remember(rec)
 	}
 	dst = append(dst, e.head...)
+	if rec.Partition == named {
+		return e.appendSharded(dst, rec)
+	}
 	dst = strconv.AppendInt(dst, rec.Offset, 10)
 	if rec.Sequence != "" {
 		dst = append(dst, `,"sequence":`...)
 		dst = appendString(dst, rec.Sequence)
 	}
+	dst = e.appendContent(dst, rec)
+	if len(rec.Headers) == 0 {
+		return append(dst, `,"headers":[]}`+"\n"...)
+	}
+	return appendHeaders(dst, rec.Headers)
+}
+
+// appendSharded goes on with a record whose part of the stream has a name, after the head.
+func (e *Encoder) appendSharded(dst []byte, rec *sdk.Record) []byte {
+	dst = appendString(dst, rec.Sequence)
+	dst = append(dst, `,"subsequence":`...)
+	dst = strconv.AppendInt(dst, rec.Offset, 10)
+	dst = e.appendContent(dst, rec)
+	if len(rec.Headers) == 0 {
+		return append(dst, "}\n"...)
+	}
+	return appendHeaders(dst, rec.Headers)
+}
+
+// appendContent appends time, key and value.
+func (e *Encoder) appendContent(dst []byte, rec *sdk.Record) []byte {
 	dst = append(dst, `,"timestamp":`...)
 	dst = e.appendTime(dst, rec.Time)
 	dst = append(dst, `,"key":`...)
@@ -48,14 +76,19 @@ func (e *Encoder) Append(dst []byte, rec *sdk.Record) []byte {
 	if !text {
 		dst = append(dst, `,"value_encoding":"base64"`...)
 	}
-	if len(rec.Headers) == 0 {
-		return append(dst, `,"headers":[]}`+"\n"...)
-	}
-	return appendHeaders(dst, rec.Headers)
+	return dst
 }
 
 func (e *Encoder) remember(rec *sdk.Record) {
-	e.topic, e.partition = rec.Topic, rec.Partition
+	e.topic, e.partition, e.shard = rec.Topic, rec.Partition, rec.Split
+	if rec.Partition == named {
+		e.head = append(e.head[:0], `{"stream":`...)
+		e.head = appendString(e.head, rec.Topic)
+		e.head = append(e.head, `,"shard":`...)
+		e.head = appendString(e.head, string(rec.Split))
+		e.head = append(e.head, `,"sequence":`...)
+		return
+	}
 	e.head = append(e.head[:0], `{"topic":`...)
 	e.head = appendString(e.head, rec.Topic)
 	e.head = append(e.head, `,"partition":`...)

@@ -41,6 +41,12 @@ func TestLines(t *testing.T) {
 		{"before the epoch", func(r *sdk.Record) { r.Time = time.UnixMilli(-1) }, head + `"timestamp":"1969-12-31T23:59:59.999Z","key":null,"value":null,"headers":[]}`},
 		{"sequence", func(r *sdk.Record) { r.Sequence = "496\"" }, head + `"sequence":"496\"","timestamp":null,"key":null,"value":null,"headers":[]}`},
 		{"zone", func(r *sdk.Record) { r.Time = noon.In(time.FixedZone("x", 3600)) }, head + `"timestamp":"2026-01-02T03:04:05.006Z","key":null,"value":null,"headers":[]}`},
+		{"named part", func(r *sdk.Record) {
+			*r = sdk.Record{Topic: "orders", Partition: -1, Split: "shardId-000000000003", Sequence: "495", Offset: 2, Time: noon, Value: []byte("v")}
+		}, `{"stream":"orders","shard":"shardId-000000000003","sequence":"495","subsequence":2,"timestamp":"2026-01-02T03:04:05.006Z","key":null,"value":"v"}`},
+		{"named part with headers", func(r *sdk.Record) {
+			*r = sdk.Record{Topic: "orders", Partition: -1, Split: "s", Sequence: "495", Headers: []sdk.Header{{Key: "h"}}}
+		}, `{"stream":"orders","shard":"s","sequence":"495","subsequence":0,"timestamp":null,"key":null,"value":null,"headers":[{"key":"h","value":null}]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rec := place
@@ -64,6 +70,10 @@ func TestMemory(t *testing.T) {
 		rec := sdk.Record{Topic: strings.Repeat("t", i%3), Partition: int32(i % 5), Offset: int64(i), Time: noon.Add(time.Duration(i/7) * 333 * time.Millisecond)}
 		var fresh jsonl.Encoder
 		if got, want := shared.Append(nil, &rec), fresh.Append(nil, &rec); !bytes.Equal(got, want) {
+			t.Fatalf("record %d: %s, want %s", i, got, want)
+		}
+		named := sdk.Record{Topic: "t", Partition: -1, Split: sdk.SplitID(fmt.Sprint(i % 4)), Sequence: "1"}
+		if got, want := shared.Append(nil, &named), new(jsonl.Encoder).Append(nil, &named); !bytes.Equal(got, want) {
 			t.Fatalf("record %d: %s, want %s", i, got, want)
 		}
 	}

@@ -54,7 +54,9 @@ func goldenTopology(t testing.TB) *Topology {
 		}
 	}
 	top.Ended(shardName(6), []string{"shardId-hinted"})
-	top.Returned(shardName(5), AfterPart("17", 3), HashRange{})
+	at := AfterPart("17", 3)
+	at.Millis = 1_700_000_000_000
+	top.Returned(shardName(5), at, HashRange{})
 	return top
 }
 

@@ -193,6 +193,7 @@ func (r *Reader) Position() Position {
 	case AfterSequence:
 		p.Sequence = r.Text("sequence number")
 		p.Sub = int64(r.Number("part", math.MaxInt64)) - 1
+		p.Millis = int64(r.Number("time of a record", math.MaxInt64))
 	case Unresolved, TrimHorizon, numKinds:
 	}
 	if err := p.check(); err != nil && r.Err == nil && p.Kind != Unresolved {

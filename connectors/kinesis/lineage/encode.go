@@ -19,7 +19,7 @@ import (
 //	    number of parents, then for each the length of the prefix shared with the shard's own id, then the rest
 //	    for one that is to be read and is not with a reader: the position, then the hash keys
 //
-//	a position is its kind, then what belongs to the kind: milliseconds; the sequence number as text; that and part+1
+//	a position is its kind, then what belongs to the kind: milliseconds; the sequence number as text; that, part+1 and milliseconds
 //	hash keys are 0, or 1 and twice 16 bytes
 //
 // Equal states have equal bytes. Ids share most of their text, so a shard that was read costs about ten bytes.
@@ -79,6 +79,7 @@ func AppendPosition(b []byte, p Position) []byte {
 		b = appendText(b, p.Sequence)
 	case AfterSequence:
 		b = binary.AppendUvarint(appendText(b, p.Sequence), uint64(p.Sub+1))
+		b = binary.AppendUvarint(b, uint64(p.Millis))
 	case Unresolved, TrimHorizon, numKinds:
 	}
 	return b

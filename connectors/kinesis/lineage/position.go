@@ -33,8 +33,10 @@ const maxSequence = 128
 
 // Position is a concrete place in a shard, or [Unresolved]. Values are immutable and comparable with ==.
 type Position struct {
-	Kind     Kind
-	Millis   int64  // since 1970, of AtTimestamp
+	Kind Kind
+	// Millis is a time in milliseconds since 1970: the one of AtTimestamp; of AfterSequence when that record arrived, or, later, when it was
+	// seen that nothing followed it yet, 0 when that is not known.
+	Millis   int64
 	Sequence string // decimal digits, of AtSequence and AfterSequence
 	// Sub is the sub-sequence number of the last part of an aggregated record that was read, [Whole] when all of it was. It is Whole
 	// for every kind but AfterSequence.
@@ -98,7 +100,7 @@ func (p Position) check() error {
 		return fmt.Errorf("kind %d with sequence number %q", p.Kind, p.Sequence)
 	case !Digits(p.Sequence):
 		return fmt.Errorf("%q is no sequence number", p.Sequence)
-	case p.Millis != 0 && p.Kind != AtTimestamp, p.Millis < 0:
+	case p.Millis != 0 && p.Kind != AtTimestamp && p.Kind != AfterSequence, p.Millis < 0:
 		return fmt.Errorf("kind %d with time %d", p.Kind, p.Millis)
 	case p.Sub < Whole, p.Sub != Whole && p.Kind != AfterSequence:
 		return fmt.Errorf("kind %d with part %d", p.Kind, p.Sub)

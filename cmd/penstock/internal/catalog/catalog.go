@@ -48,7 +48,7 @@ type Catalog struct {
 // Shipped returns the connectors of this repository. The stdout sink prints to out.
 func Shipped(out io.Writer) Catalog {
 	return Catalog{
-		Sources: []Source{kafkaSource(), fakeSource()},
+		Sources: []Source{kafkaSource(), kinesisSource(), fakeSource()},
 		Sinks:   []Sink{fileSink(), kafkaSink(), stdoutSink(out), blackholeSink()},
 	}
 }
