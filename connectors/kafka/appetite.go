@@ -21,7 +21,7 @@ import (
 type appetite struct {
 	budget       int64 // bytes of memory that a fetch should not exceed
 	maxFetch     int64
-	maxPartition int64
+	maxPartition int32                        // stays as it is: brokers remember it from the first fetch of a session
 	apply        func(fetch, partition int32) // set before the client fetches anything
 
 	mu struct {
@@ -33,8 +33,8 @@ type appetite struct {
 
 // meal is the last answer of a broker.
 type meal struct {
-	read, memory int64
-	density      float64 // bytes of memory per byte read, of the answer before, which is complete
+	stored, memory int64   // of the batches that are unpacked so far
+	density        float64 // memory per stored byte of the answer before, which is complete
 }
 
 const (
@@ -44,13 +44,15 @@ const (
 	growth = 4
 	// memoryOfRecord is what the client makes of each record besides its bytes: a structure, and the pointer to it.
 	memoryOfRecord = 192
+	// batchHeader is what a batch has besides its records.
+	batchHeader = 61
 	// unpacked is how much memory a fetch may take, in multiples of fetch_max_bytes.
 	unpacked = 2
 )
 
 // newAppetite makes the hook. The caller gives it to a client, and calls feed with that client before it fetches.
 func newAppetite(s *Source) *appetite {
-	a := &appetite{budget: unpacked * int64(s.FetchMaxBytes), maxFetch: int64(s.FetchMaxBytes), maxPartition: int64(s.FetchMaxPartitionBytes)}
+	a := &appetite{budget: unpacked * int64(s.FetchMaxBytes), maxFetch: int64(s.FetchMaxBytes), maxPartition: int32(s.FetchMaxPartitionBytes)}
 	a.mu.limit = smallestFetch
 	a.mu.meals = make(map[int32]meal)
 	return a
@@ -72,7 +74,7 @@ func (a *appetite) OnBrokerRead(meta kgo.BrokerMetadata, key int16, read int, _,
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := a.mu.meals[meta.NodeID]
-	a.mu.meals[meta.NodeID] = meal{read: int64(read), density: last.ratio()}
+	a.mu.meals[meta.NodeID] = meal{density: last.ratio()}
 	if int64(read) < a.mu.limit/2 {
 		return // it is not the limit that keeps answers small
 	}
@@ -84,9 +86,10 @@ func (a *appetite) OnFetchBatchRead(meta kgo.BrokerMetadata, _ string, _ int32, 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	m := a.mu.meals[meta.NodeID]
+	m.stored += int64(batch.CompressedBytes) + batchHeader
 	m.memory += int64(batch.UncompressedBytes) + int64(batch.NumRecords)*memoryOfRecord
 	a.mu.meals[meta.NodeID] = m
-	if m.memory > a.budget {
+	if m.ratio()*float64(a.mu.limit) > float64(a.budget) {
 		a.setLocked(a.mu.limit)
 	}
 }
@@ -106,13 +109,13 @@ func (a *appetite) setLocked(limit int64) {
 		}
 	}
 	a.mu.limit = max(limit, smallestFetch)
-	a.apply(int32(a.mu.limit), int32(min(a.mu.limit, a.maxPartition)))
+	a.apply(int32(a.mu.limit), a.maxPartition)
 }
 
 // ratio is the density of an answer as far as it is unpacked.
 func (m meal) ratio() float64 {
-	if m.read == 0 {
+	if m.stored == 0 {
 		return 0
 	}
-	return float64(m.memory) / float64(m.read)
+	return float64(m.memory) / float64(m.stored)
 }

@@ -37,7 +37,7 @@ func (d *diner) eat(broker int32, read int64, density float64) (memory int64) {
 	const batches = 8
 	for range batches {
 		n := int64(float64(read)*density) / batches
-		d.OnFetchBatchRead(meta, "t", 0, kgo.FetchBatchMetrics{UncompressedBytes: int(n)})
+		d.OnFetchBatchRead(meta, "t", 0, kgo.FetchBatchMetrics{UncompressedBytes: int(n), CompressedBytes: int(read)/batches - batchHeader})
 		memory += n
 	}
 	return memory
@@ -45,7 +45,7 @@ func (d *diner) eat(broker int32, read int64, density float64) (memory int64) {
 
 func TestAppetiteGrowsToWhatIsConfigured(t *testing.T) {
 	d := newDiner(16<<20, 256<<10)
-	if d.fetch != smallestFetch || d.partition != smallestFetch {
+	if d.fetch != smallestFetch || d.partition != 256<<10 {
 		t.Fatalf("begins with %d, %d", d.fetch, d.partition)
 	}
 	for range 8 {
