@@ -70,6 +70,10 @@ sim: ## run the engine through seeded lives full of faults, in virtual time (SEE
 	$(GO) test ./conformance/simulation -count=1 -run TestSeeds -v -timeout 24h -seeds=$(or $(SEEDS),1000) -first=$(or $(FIRST),1) | \
 		{ grep -v '^=== ' || true; }
 
+.PHONY: mutations
+mutations: ## break each rule of the runtime once and show which test notices (ONLY=gate)
+	$(GO) run ./conformance/mutation -only '$(ONLY)'
+
 .PHONY: verify
 verify: ## everything that CI checks
 	@.ci/verify
