@@ -51,6 +51,8 @@ func run(t *testing.T, job engine.Job) engine.Result {
 	return res
 }
 
+// STIP reference implementation (seatunnel PR 11557): the loop was not driven while the job closed, so the final barrier was never
+// drained and every bounded job hung.
 func TestBoundedJobEndsAfterItsLastCommit(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []exchange.Kind{exchange.Forward, exchange.Rebalance, exchange.Keyed} {

@@ -669,6 +669,7 @@ func TestCloseAfterAWakeup(t *testing.T) {
 	})
 }
 
+// hudi 19315: a fetcher was replaced while the old one was closing, and closed state that both used.
 func TestCloseAtAnyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := newLoop(t, (&counting{}).config())
