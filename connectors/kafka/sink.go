@@ -61,6 +61,18 @@ const (
 	LostContinue Lost = "continue"
 )
 
+// Older says what to do when a job is restored from a checkpoint after which it has committed more: what was written since is visible,
+// and the source will bring it again.
+type Older string
+
+// Choices of [Sink.OnOlder].
+const (
+	// OlderFail ends the job before it repeats anything.
+	OlderFail Older = "fail"
+	// OlderContinue logs it and goes on: those records will be there twice.
+	OlderContinue Older = "continue"
+)
+
 // Sink is a configured Kafka sink. Fill it in, then do not change it: writers share it. A field left at its zero value has the
 // default that its comment names.
 type Sink struct {
@@ -98,6 +110,8 @@ type Sink struct {
 	IDPrefix string
 	// OnLost defaults to [LostFail].
 	OnLost Lost
+	// OnOlder defaults to [OlderFail].
+	OnOlder Older
 
 	// TLS makes connections encrypted; nil is plain text.
 	TLS *TLS

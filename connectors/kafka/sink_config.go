@@ -37,6 +37,7 @@ func (s *Sink) Validate() error {
 		oneOf("partitioning", d.Partitioning, PartitionByKey, PartitionKeep, PartitionRoundRobin),
 		oneOf("compression", d.Compression, NoCompression, Gzip, Snappy, LZ4, Zstd),
 		oneOf("on_lost", d.OnLost, LostFail, LostContinue),
+		oneOf("on_older", d.OnOlder, OlderFail, OlderContinue),
 		within("linger", d.Linger, LingerNone, time.Minute),
 		within("transaction_timeout", d.TransactionTimeout, time.Second, 24*time.Hour),
 		within("dial_timeout", d.DialTimeout, 10*time.Millisecond, 5*time.Minute),
@@ -50,6 +51,21 @@ func (s *Sink) Validate() error {
 		return fmt.Errorf("kafka sink: %w", err)
 	}
 	return nil
+}
+
+// intervalsPerTransaction is how many checkpoint intervals fit into a transaction's time at least: one is written during one interval, and
+// what is left is for the checkpoint itself and for a restart before its commit.
+const intervalsPerTransaction = 2
+
+// CheckInterval reports a checkpoint interval for which [Sink.TransactionTimeout] is too short: transactions would expire while they are
+// written, and the job would never get on.
+func (s *Sink) CheckInterval(interval time.Duration) error {
+	d := s.withDefaults()
+	if d.Delivery != ExactlyOnce || d.TransactionTimeout >= intervalsPerTransaction*interval {
+		return nil
+	}
+	return fmt.Errorf("transaction_timeout: %v is too short for checkpoints every %v: a transaction stays open from one checkpoint to the next and until that is stored, and the cluster aborts it then: use at least %v, or checkpoint more often",
+		d.TransactionTimeout, interval, intervalsPerTransaction*interval)
 }
 
 func (s *Sink) validateTopic() (problems []error) {
@@ -91,6 +107,7 @@ func (s *Sink) withDefaults() Sink {
 	orDefault(&d.TransactionTimeout, DefaultTransactionTimeout)
 	orDefault(&d.IDPrefix, DefaultIDPrefix)
 	orDefault(&d.OnLost, LostFail)
+	orDefault(&d.OnOlder, OlderFail)
 	orDefault(&d.ClientID, DefaultClientID)
 	orDefault(&d.DialTimeout, DefaultDialTimeout)
 	orDefault(&d.IdleTimeout, DefaultIdleTimeout)

@@ -23,6 +23,8 @@ var (
 	ErrLost = errors.New("kafka: records of a completed checkpoint are lost")
 	// ErrFateUnknown marks a transaction of a completed checkpoint of which nobody can tell any more whether it was committed.
 	ErrFateUnknown = errors.New("kafka: it is not known whether records of a completed checkpoint were committed")
+	// ErrOlder marks a restore from a checkpoint after which the job has committed more.
+	ErrOlder = errors.New("kafka: the job has already committed more than the restored checkpoint holds")
 	// ErrTooManyPrepared marks checkpoints that are prepared, one after the other, and never complete.
 	ErrTooManyPrepared = errors.New("kafka: too many prepared transactions")
 	// ErrPrepared marks prepared bytes that this build cannot read.

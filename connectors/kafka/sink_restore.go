@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -91,6 +92,9 @@ func (w *transactionWriter) Restore(ctx context.Context, blobs [][]byte) error {
 	if err != nil {
 		return err
 	}
+	if err := w.notOlder(all, now); err != nil {
+		return err
+	}
 	var open []*prepared
 	for _, p := range all {
 		if s := now[p.ID]; s == (standing{stateOngoing, p.ProducerID, p.Epoch}) {
@@ -107,6 +111,38 @@ func (w *transactionWriter) Restore(ctx context.Context, blobs [][]byte) error {
 		}
 	}
 	return w.sweep(ctx, c, all)
+}
+
+// notOlder looks for transactions that were committed after the restored checkpoint. A commit follows its checkpoint, so there are none
+// when that is the newest one. It sees an id of the checkpoint under which another transaction was committed since, so not before
+// the ids have gone round: what is a few checkpoints older may pass, and everything does
+// where the end of a transaction raises no epoch (transaction.version below 2).
+func (w *transactionWriter) notOlder(all []*prepared, now map[string]standing) error {
+	for _, p := range all {
+		if s := now[p.ID]; !s.committedAfter(p) {
+			continue
+		}
+		err := fmt.Errorf("%w: checkpoint %d was restored, and transactional id %q of it has committed another transaction since: "+
+			"what was written after it will be read and written again. Restore the newest checkpoint (penstock checkpoints list), or accept records that are there twice, with on_older: continue",
+			ErrOlder, w.restored, p.ID)
+		if w.sink.OnOlder != OlderContinue {
+			return sdk.Fatal(err)
+		}
+		w.log.Warn("going on from an older checkpoint: records will be there twice", "error", err)
+		return nil
+	}
+	return nil
+}
+
+// lastEpoch is from where on the end of a transaction may bring a new producer id, which begins with epoch 0.
+const lastEpoch = math.MaxInt16 - 2
+
+// committedAfter reports that the last transaction under p's id is a younger one, and committed. The end of p itself raises the epoch by one.
+func (s standing) committedAfter(p *prepared) bool {
+	if s.state != stateCommitted && s.state != stateCommitting || p.Epoch >= lastEpoch {
+		return false
+	}
+	return s.producerID != p.ProducerID || s.epoch > p.Epoch+1
 }
 
 // sweep takes over the ids of the job, but for those of prepared whose last transaction is the prepared one: the commit has ended

@@ -23,6 +23,8 @@ type transactionWriter struct {
 	job     string
 	task    int
 	attempt int64
+	// restored is the checkpoint that the job goes on from, for people.
+	restored sdk.CheckpointID
 
 	pool    pool
 	current *transaction         // being written; nil until the next record
@@ -47,7 +49,7 @@ var (
 func newTransactionWriter(link sinkLink, ctx sdk.WriterContext) *transactionWriter {
 	m := ctx.Metrics()
 	w := &transactionWriter{
-		sinkLink: link, job: ctx.Job(), task: ctx.Task(), attempt: ctx.Attempt(),
+		sinkLink: link, job: ctx.Job(), task: ctx.Task(), attempt: ctx.Attempt(), restored: ctx.Restored(),
 		open: make(map[key]*transaction), rest: make(map[string]bool),
 		metrics: transactionMetrics{
 			prepared:    m.Gauge("transactions_prepared", "transactions", "Transactions of this task that are prepared and not committed yet."),

@@ -16,7 +16,7 @@ func kafkaSink() Sink {
 		Blame: kafkaSinkBlame,
 		New: func() (option.Group, func() (sdk.Sink, error)) {
 			s := &kafka.Sink{
-				Delivery: kafka.ExactlyOnce, Partitioning: kafka.PartitionByKey, Compression: kafka.NoCompression, OnLost: kafka.LostFail,
+				Delivery: kafka.ExactlyOnce, Partitioning: kafka.PartitionByKey, Compression: kafka.NoCompression, OnLost: kafka.LostFail, OnOlder: kafka.OlderFail,
 				Linger: kafka.DefaultLinger, BatchMaxBytes: kafka.DefaultBatchMaxBytes,
 				MaxBufferedRecords: kafka.DefaultMaxBufferedRecords, MaxBufferedBytes: kafka.DefaultMaxBufferedBytes,
 				TransactionTimeout: kafka.DefaultTransactionTimeout, IDPrefix: kafka.DefaultIDPrefix,
@@ -45,6 +45,7 @@ func kafkaSinkOptions(s *kafka.Sink) []*option.Option {
 		option.Duration("transaction_timeout", &s.TransactionTimeout, 0, "When the cluster aborts a transaction by itself, also a prepared one. Longer than checkpoint interval and downtime together; at most transaction.max.timeout.ms of the brokers."),
 		option.Text("transactional_id_prefix", &s.IDPrefix, "Begins every transactional id, before the job's name. Must not change while there is saved state."),
 		option.Words("on_lost", &s.OnLost, "What to do when records of a completed checkpoint are lost because the cluster aborted their transaction.", kafka.LostFail, kafka.LostContinue),
+		option.Words("on_older", &s.OnOlder, "What to do when a job is restored from a checkpoint after which it has committed more, so that records will be there twice.", kafka.OlderFail, kafka.OlderContinue),
 		option.Text("client_id", &s.ClientID, "What brokers see in logs, metrics and quotas."),
 		option.Duration("dial_timeout", &s.DialTimeout, 0, "Limit of one attempt to connect."),
 		option.Duration("idle_timeout", &s.IdleTimeout, 0, "When a connection that is not used is closed."),
@@ -86,6 +87,8 @@ func kafkaSinkBlame(err error) string {
 	switch {
 	case errors.Is(err, kafka.ErrTransactionTimeout), errors.Is(err, kafka.ErrLost), errors.Is(err, kafka.ErrFateUnknown):
 		return "transaction_timeout"
+	case errors.Is(err, kafka.ErrOlder):
+		return "on_older"
 	case errors.Is(err, kafka.ErrFenced), errors.Is(err, kafka.ErrPrepared):
 		return "transactional_id_prefix"
 	case errors.Is(err, kafka.ErrTopicMissing), errors.Is(err, kafka.ErrRefused):

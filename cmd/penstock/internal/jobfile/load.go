@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/penstock-dev/penstock/cmd/penstock/internal/catalog"
 	"github.com/penstock-dev/penstock/cmd/penstock/internal/option"
@@ -90,7 +91,18 @@ func (b *builder) file(path string, doc *option.Document) (*File, error) {
 	if err := b.job.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if c, ok := sink.(intervalChecker); ok {
+		if err := c.CheckInterval(b.job.Checkpoint.Interval); err != nil {
+			at, _ := doc.Position("sink." + b.sink.Name)
+			return nil, option.Problems{{Position: at, Field: "sink." + b.sink.Name, Text: err.Error()}}
+		}
+	}
 	return &File{Path: path, Document: doc, Job: b.job, Bounded: source.Bounded, Source: b.source, Sink: b.sink}, nil
+}
+
+// intervalChecker is a sink that works with some checkpoint intervals only.
+type intervalChecker interface {
+	CheckInterval(interval time.Duration) error
 }
 
 // Where says which place of the file an error of the running job is most probably about: the path of the option, its

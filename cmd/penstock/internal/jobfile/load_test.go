@@ -40,6 +40,18 @@ func load(t *testing.T, text string, overrides ...string) (*jobfile.File, error)
 	})
 }
 
+func TestASinkMayRefuseTheCheckpointInterval(t *testing.T) {
+	text := strings.Replace(minimal, "sink: {file: {path: out}}", "sink: {kafka: {brokers: [a:1], topic: t, transaction_timeout: 30s}}", 1)
+	if _, err := load(t, text, "checkpoint.interval=10s"); err != nil {
+		t.Error(err)
+	}
+	_, err := load(t, text, "checkpoint.interval=20s")
+	problems, ok := errors.AsType[option.Problems](err)
+	if !ok || len(problems) != 1 || problems[0].Position.Line != 6 || !strings.Contains(err.Error(), "transaction_timeout") || !strings.Contains(err.Error(), "40s") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	f, err := load(t, minimal)
 	if err != nil {
