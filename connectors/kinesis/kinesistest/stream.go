@@ -46,12 +46,11 @@ type stream struct {
 	maxRecord int // bytes
 	shards    []*shard
 	byID      map[string]*shard
-	numbered  uint32        // shards so far
-	written   uint64        // last index, see sequence
-	consumers []*consumer   // oldest first
-	state     status        // until changing has passed, afterwards it is active, or the stream is gone
-	until     time.Time     // when the change is over
-	gone      chan struct{} // closed when the stream is deleted
+	numbered  uint32      // shards so far
+	written   uint64      // last index, see sequence
+	consumers []*consumer // oldest first
+	state     status      // until changing has passed, afterwards it is active, or the stream is gone
+	until     time.Time   // when the change is over
 
 	lists, describes, registrations rate
 }
@@ -210,7 +209,7 @@ func (r *createStream) serve(s *Server) (any, error) {
 	now := s.clock.Now()
 	st := &stream{
 		name: r.StreamName, created: now.Truncate(time.Millisecond), mode: mode, retention: shortestRetention, maxRecord: recordBytes,
-		byID: make(map[string]*shard), gone: make(chan struct{}),
+		byID: make(map[string]*shard),
 	}
 	// A stream of the same name that was there before in the same second had the same sequence numbers without this.
 	s.mu.created = max(s.mu.created+1, seconds(now))
@@ -250,11 +249,11 @@ func (r *deleteStream) serve(s *Server) (any, error) {
 	if len(st.consumers) > 0 && !r.EnforceConsumerDeletion {
 		return nil, fail(resourceInUse, "stream %s has %d consumers: deregister them, or delete with EnforceConsumerDeletion", st.name, len(st.consumers))
 	}
+	delete(s.mu.streams, st.name)
 	for _, sh := range st.shards {
 		s.mu.held -= sh.forget(len(sh.records))
+		sh.wake() // subscriptions
 	}
-	delete(s.mu.streams, st.name)
-	close(st.gone)
 	return nil, nil
 }
 
