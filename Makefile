@@ -56,6 +56,10 @@ generate: ## write generated code anew
 bench: ## run the benchmarks (BENCH=Turn PKG=./runtime/... COUNT=10)
 	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -count $(or $(COUNT),1) -timeout 60m $(PKG)
 
+.PHONY: peers
+peers: ## measure Penstock beside other Go programs, a module of its own (ARGS='table -only raw', 'codecs', 'restart')
+	$(GO) run -C conformance/peers . $(or $(ARGS),table)
+
 .PHONY: fuzz
 fuzz: ## fuzz every decoder for a while each (FUZZTIME=30s)
 	@.ci/fuzz '$(or $(FUZZTIME),10s)' $(PKG)
@@ -96,6 +100,7 @@ check-fix:
 vet:
 	@$(GO) vet ./...
 	@$(GO) vet -C .ci/tools ./...
+	@$(GO) vet -C conformance/peers ./...
 
 .PHONY: check-generate
 check-generate:
