@@ -32,6 +32,8 @@ type result struct {
 	behind   int64 // milliseconds, -1 when the service did not say
 	at       time.Time
 	sum      summary // set when it was asked for
+	// continuation is where a subscription goes on, which moves without records too.
+	continuation string
 
 	kind failure // of err
 	err  error

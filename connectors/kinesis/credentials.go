@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 )
 
 // Credentials say as whom a source comes. The zero value is the SDK's default chain: environment, shared files, container, instance.
@@ -99,6 +100,7 @@ func (s *Source) connect(ctx context.Context) (client *kinesis.Client, provider 
 	}
 	client = kinesis.NewFromConfig(cfg, func(o *kinesis.Options) {
 		o.Retryer = aws.NopRetryer{}
+		o.Logger = logging.Nop{} // it would print to stderr; what matters comes back as an error
 		if s.Endpoint != "" {
 			o.BaseEndpoint = aws.String(s.Endpoint)
 		}

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock-dev/penstock/sdk"
@@ -15,25 +14,16 @@ import (
 // everything else belongs to the fetcher's goroutine. A poll outlives the Fetch that began it: what it brings waits for the next one, so a
 // wakeup never loses a page, and is never held up by one.
 type fetcher struct {
-	source  Source
-	service *service
-	caller  caller
-	meters  meters
-	log     *limitedLog
+	receiver
+	caller caller
 
 	run    context.Context //nolint:containedctx // of the calls, which outlive a Fetch; ended by Close
 	cancel context.CancelFunc
 	calls  sync.WaitGroup
 
-	shards  map[sdk.SplitID]*shard
 	queue   queue
 	running int
-	results chan result   // has room for all that run
-	bell    chan struct{} // there is room for bytes
-	holding atomic.Int64  // pages of this reader that are reserved
-	// retention is what the service said last; measured when the lag was.
-	retention time.Duration
-	measured  time.Time
+	results chan result // has room for all that run
 }
 
 var _ base.SplitReader[element, Split] = (*fetcher)(nil)
@@ -41,11 +31,8 @@ var _ base.SplitReader[element, Split] = (*fetcher)(nil)
 func newFetcher(v *service, m meters, log *limitedLog) *fetcher {
 	run, cancel := context.WithCancel(context.Background())
 	return &fetcher{
-		source: v.source, service: v, caller: caller{v, opener{v.source.Aggregated, v.source.FilterHashKeys}}, meters: m, log: log,
-		run: run, cancel: cancel,
-		shards:  make(map[sdk.SplitID]*shard),
-		results: make(chan result, v.source.Concurrency),
-		bell:    make(chan struct{}, 1),
+		receiver: newReceiver(v, m, log), caller: caller{v, opener{v.source.Aggregated, v.source.FilterHashKeys}},
+		run: run, cancel: cancel, results: make(chan result, v.source.Concurrency),
 	}
 }
 
@@ -65,7 +52,7 @@ func (f *fetcher) Close() error {
 // HandleSplits implements [base.SplitReader].
 func (f *fetcher) HandleSplits(change base.Change[Split]) error {
 	for _, id := range change.Removed {
-		f.drop(id)
+		f.out(id)
 	}
 	now := time.Now()
 	for _, split := range change.Added {
@@ -88,12 +75,11 @@ func (f *fetcher) HandleSplits(change base.Change[Split]) error {
 	return nil
 }
 
-// drop takes a shard out of the books. A call that runs for it is answered to nobody.
-func (f *fetcher) drop(id sdk.SplitID) {
+// out takes a shard out of the books and of the queue.
+func (f *fetcher) out(id sdk.SplitID) {
 	if s := f.shards[id]; s != nil {
-		s.gone = true
 		f.queue.out(s)
-		delete(f.shards, id)
+		f.drop(id)
 	}
 }
 
@@ -121,30 +107,6 @@ func (f *fetcher) Fetch(ctx context.Context) (base.Fetched[element], error) {
 			return base.Fetched[element]{}, context.Cause(ctx)
 		}
 	}
-}
-
-// fetched is what one Fetch hands over.
-type fetched struct {
-	chunks   []base.Chunk[element]
-	finished []sdk.SplitID
-	pages    int64
-	bytes    int64 // reserved
-}
-
-func (o *fetched) empty() bool { return len(o.chunks) == 0 && len(o.finished) == 0 }
-
-// hand makes the bytes return when the last element was emitted.
-func (f *fetcher) hand(out fetched) base.Fetched[element] {
-	got := base.Fetched[element]{Chunks: out.chunks, Finished: out.finished}
-	if out.pages > 0 {
-		pages, bytes := out.pages, out.bytes
-		got.Release = func() {
-			f.holding.Add(-pages)
-			f.service.shared.give(bytes)
-			ring(f.bell)
-		}
-	}
-	return got
 }
 
 // collect takes the results that are there.
@@ -193,41 +155,4 @@ func (f *fetcher) begin(s *shard, now time.Time) {
 	f.meters.calls.Add(1)
 	q := request{shard: s, split: s.Split, iterator: s.iterator, confirmed: s.confirmed, began: now, reserved: s.expect}
 	f.calls.Go(func() { f.results <- f.caller.run(f.run, q) })
-}
-
-// give returns what was reserved for a call that brought nothing.
-func (f *fetcher) give(r result) {
-	f.holding.Add(-1)
-	f.service.shared.give(r.reserved)
-}
-
-// measure sets the gauges, at most once a second: with a thousand shards that is work.
-func (f *fetcher) measure(now time.Time) {
-	if now.Sub(f.measured) < time.Second {
-		return
-	}
-	f.measured = now
-	f.meters.inFlight.Set(float64(f.service.shared.inFlight()))
-	least, most, known, unknown := int64(-1), int64(-1), 0, 0
-	for _, s := range f.shards {
-		if s.behind < 0 {
-			unknown++
-			continue
-		}
-		known++
-		if least < 0 || s.behind < least {
-			least = s.behind
-		}
-		most = max(most, s.behind)
-	}
-	if known > 0 {
-		f.meters.behindMin.Set(float64(least))
-	} else {
-		f.meters.behindMin.Unset()
-	}
-	if known > 0 && unknown == 0 {
-		f.meters.behindMax.Set(float64(most))
-	} else {
-		f.meters.behindMax.Unset()
-	}
 }

@@ -1,8 +1,12 @@
 package kinesistest
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net"
+	"net/http"
 	"sync"
 )
 
@@ -50,3 +54,22 @@ type pipeAddr struct{}
 
 func (pipeAddr) Network() string { return "pipe" }
 func (pipeAddr) String() string  { return "kinesistest.invalid:80" }
+
+// detached sends requests with bodies of their own. The SDK closes a body as soon as the answer is there. On a pipe the answer may be there
+// before the transport has seen the end of the body, which it reads after the last byte was taken, and then it gives up the connection in the
+// middle of the answer.
+type detached struct{ *http.Transport }
+
+// RoundTrip is of http.RoundTripper.
+func (d detached) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		return d.Transport.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		return nil, err
+	}
+	own := r.Clone(r.Context())
+	own.Body = io.NopCloser(bytes.NewReader(body))
+	return d.Transport.RoundTrip(own)
+}
