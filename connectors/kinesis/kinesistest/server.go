@@ -129,6 +129,11 @@ func (s *Server) Endpoint() string { return "http://" + s.listener.Addr().String
 func (s *Server) HTTPClient() *http.Client { return s.client }
 
 // Client is one of the AWS SDK for this server, with credentials made up and the SDK's own settings otherwise; options are applied last.
+//
+// Subscriptions of one client share a decoder inside the SDK (smithy-go v1.28.9), which the race detector reports when two are open at once. An option of the call gives
+// each its own, here and at the service:
+//
+//	func(o *kinesis.Options) { o.Protocol = awsjson.New11(schemas.Kinesis_20131202) }
 func (s *Server) Client(options ...func(*kinesis.Options)) *kinesis.Client {
 	endpoint := s.Endpoint()
 	return kinesis.New(kinesis.Options{
