@@ -4,10 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/penstock-dev/penstock/connectors/fake"
 	"github.com/penstock-dev/penstock/runtime/protocol"
+	"github.com/penstock-dev/penstock/runtime/seam"
 	"github.com/penstock-dev/penstock/sdk"
 )
 
@@ -21,7 +23,8 @@ func TestCheckersSeeWhatIsWrong(t *testing.T) {
 		return out
 	}
 	manifest := func(id sdk.CheckpointID, records, next int64, parts ...string) *protocol.Manifest {
-		m := &protocol.Manifest{ID: id, Kind: protocol.Periodic, Parallelism: 1, Records: records}
+		m := &protocol.Manifest{ID: id, Kind: protocol.Periodic, Parallelism: 1, Records: records, Lane: protocol.LaneA}
+		m.CapabilityDigest = (&fake.Source{}).Capability().Digest()
 		data, _ := (&fake.Source{}).SplitCodec().Encode(fake.Split{Number: 0, Next: next, End: 10})
 		m.Readers = []protocol.ReaderState{{Splits: []protocol.Split{{ID: "fake-0", Data: sdk.VersionedBytes{Version: 1, Data: data}}}}}
 		s := protocol.SinkState{}
@@ -88,16 +91,72 @@ func TestCheckersSeeWhatIsWrong(t *testing.T) {
 		}, "after checkpoint 2"},
 		"two owners": {func(_ *world, l *life) {
 			o := &owners{of: l, reader: map[sdk.SplitID]*readerOf{}}
-			o.take(&readerOf{of: l, owners: o, task: 0}, []fake.Split{{Number: 0}})
-			o.take(&readerOf{of: l, owners: o, task: 1}, []fake.Split{{Number: 0}})
+			o.take(newReaderOf(l, o, 0), []fake.Split{{Number: 0}})
+			o.take(newReaderOf(l, o, 1), []fake.Split{{Number: 0}})
 		}, "is given to reader 1 while reader 0 has it"},
 		"an owner that is over": {func(_ *world, l *life) {
 			o := &owners{of: l, reader: map[sdk.SplitID]*readerOf{}}
-			old := &readerOf{of: l, owners: o, task: 0}
+			old := newReaderOf(l, o, 0)
 			o.take(old, []fake.Split{{Number: 0}})
 			old.mark(time.Time{}, true)
-			o.take(&readerOf{of: l, owners: o, task: 1}, []fake.Split{{Number: 0}})
+			o.take(newReaderOf(l, o, 1), []fake.Split{{Number: 0}})
 		}, ""},
+		"the same split twice": {func(_ *world, l *life) {
+			o := &owners{of: l, reader: map[sdk.SplitID]*readerOf{}}
+			r := newReaderOf(l, o, 0)
+			o.take(r, []fake.Split{{Number: 0}})
+			o.take(r, []fake.Split{{Number: 0}})
+		}, "is given to reader 0 twice"},
+		"two goroutines in one reader": {func(_ *world, l *life) {
+			r := newReaderOf(l, &owners{of: l, reader: map[sdk.SplitID]*readerOf{}}, 0)
+			r.begin()
+			r.begin()
+		}, "while it is in a call"},
+		"on its way and there": {func(_ *world, l *life) {
+			m := manifest(1, 0, 0)
+			m.Coordinator.Tracker = []protocol.Assignment{{Reader: 0, Target: 1, Epoch: 1, Sequence: 2, Splits: m.Readers[0].Splits}}
+			l.checkManifest(m)
+		}, "on its way to reader 0 and in reader 0"},
+		"arrived": {func(_ *world, l *life) {
+			m := manifest(1, 0, 0)
+			m.Coordinator.Tracker = []protocol.Assignment{{Reader: 0, Target: 1, Epoch: 1, Sequence: 2, Splits: m.Readers[0].Splits}}
+			m.Readers[0].Metadata = protocol.Metadata{Lineage: []protocol.Attempt{1}, Watermarks: []protocol.Watermark{{Epoch: 1, Applied: 2}}}
+			l.checkManifest(m)
+		}, ""},
+		"another capability": {func(_ *world, l *life) {
+			m := manifest(1, 0, 0)
+			m.CapabilityDigest = "x"
+			l.checkManifest(m)
+		}, "with digest x"},
+		"commands out of order": {func(_ *world, l *life) {
+			admit(l, 1, 2)
+			l.order.applied(seam.At{Attempt: 1, Epoch: 1, Sequence: 2})
+		}, "before 1, which was admitted earlier"},
+		"commands in order, after the turn that ran": {func(_ *world, l *life) {
+			admit(l, 1, 2)
+			l.order.begins(seam.At{Attempt: 1})
+			l.order.turn(0)
+			l.order.applied(seam.At{Attempt: 1, Epoch: 1, Sequence: 1})
+			l.order.applied(seam.At{Attempt: 1, Epoch: 1, Sequence: 2})
+		}, ""},
+		"a command that waits for turns": {func(_ *world, l *life) {
+			admit(l, 1)
+			l.order.begins(seam.At{Attempt: 1})
+			l.order.turn(0)
+			l.order.turn(0)
+			l.order.applied(seam.At{Attempt: 1, Epoch: 1, Sequence: 1})
+		}, "began 2 turns before it applied"},
+		"a command twice": {func(_ *world, l *life) {
+			admit(l, 1)
+			l.order.applied(seam.At{Attempt: 1, Epoch: 1, Sequence: 1})
+			l.order.applied(seam.At{Attempt: 1, Epoch: 1, Sequence: 1})
+		}, "which waits for nothing"},
+		"a second delivery that is admitted": {func(_ *world, l *life) {
+			l.plan.Duplicates = 1
+			for seq := range protocol.Sequence(20) { // half of them are delivered again at once
+				l.network.offer(0, &protocol.Envelope{Kind: protocol.AddSplits, Sequence: seq}, accepted)
+			}
+		}, "its second delivery is"},
 		"something is missing at the end": {func(w *world, _ *life) { w.ledger.complete() }, "is visible 0 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,8 +165,8 @@ func TestCheckersSeeWhatIsWrong(t *testing.T) {
 			h := newHistory()
 			w := &world{plan: p, history: h, ledger: newLedger(p, h), attempts: map[protocol.Attempt]attemptOf{}}
 			l := newLifeOf(w, 0, &p.Lives[0])
-			l.codec = (&fake.Source{}).SplitCodec()
-			c.do(w, l)
+			l.source, l.codec = &source{Source: &fake.Source{}}, (&fake.Source{}).SplitCodec()
+			synctest.Test(t, func(*testing.T) { c.do(w, l) })
 			found := h.violations()
 			if c.want == "" && len(found) > 0 {
 				t.Errorf("complains without a reason: %q", found)
@@ -116,6 +175,16 @@ func TestCheckersSeeWhatIsWrong(t *testing.T) {
 				t.Errorf("want a complaint about %q, got %q", c.want, found)
 			}
 		})
+	}
+}
+
+func accepted(*protocol.Envelope) protocol.Ack { return protocol.Ack{Status: protocol.Accepted} }
+
+// admit lets attempt 1 admit commands of epoch 1.
+func admit(l *life, seqs ...protocol.Sequence) {
+	for _, seq := range seqs {
+		e := &protocol.Envelope{Epoch: 1, Target: 1, Sequence: seq, Kind: protocol.AddSplits}
+		l.order.offered(e, accepted)(e)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-dev/penstock/runtime/engine"
 	"github.com/penstock-dev/penstock/runtime/protocol"
 	"github.com/penstock-dev/penstock/runtime/reader"
+	"github.com/penstock-dev/penstock/runtime/seam"
 	"github.com/penstock-dev/penstock/runtime/telemetry"
 	"github.com/penstock-dev/penstock/sdk"
 )
@@ -43,12 +44,19 @@ type life struct {
 	finished bool // the job is known to have finished before
 	metrics  *telemetry.Registry
 	looks    atomic.Int64
+
+	born    time.Time // by the clock of the bubble
+	network *network
+	order   *order
+	striker *striker
 }
 
 func newLifeOf(w *world, number int, plan *LifePlan) *life {
-	l := &life{world: w, number: number, plan: plan, chaos: newChaos(mix(w.plan.Seed)^uint64(number), plan)}
+	l := &life{world: w, number: number, plan: plan, chaos: newChaos(mix(w.plan.Seed)^uint64(plan.Number), plan)}
 	l.chaos.die = l.die
 	l.chaos.note = l.note
+	l.born = time.Now()
+	l.network, l.order, l.striker = newNetwork(l), newOrder(l), newStriker(l)
 	return l
 }
 
@@ -184,7 +192,8 @@ func (l *life) start(ctx context.Context, s checkpoint.Storage) (*engine.Handle,
 	return engine.Start(ctx, engine.Job{
 		Name: "simulated", Parallelism: l.plan.Parallelism, Source: engine.From(l.source), Sink: sink{l}, Exchange: l.plan.Exchange,
 		Checkpoint: engine.Checkpoint{Interval: l.plan.Interval, Keep: l.plan.Keep, Storage: s},
-		Options:    &l.plan.Options, Metrics: l.metrics, Listener: l.listener(),
+		Options:    &l.plan.Options, Metrics: l.metrics, Listener: l.listener(), Now: l.now,
+		Seams: &seam.Seams{Reach: l.striker.reach, Offer: l.network.offer, Tell: l.network.tell},
 	})
 }
 
@@ -198,7 +207,10 @@ func (l *life) listener() engine.Listener {
 			}
 			l.checkBounds()
 		},
-		CheckpointAborted: func(id sdk.CheckpointID, err error) { l.note("checkpoint %d is given up: %v", id, err) },
+		CheckpointAborted: func(id sdk.CheckpointID, err error) {
+			l.note("checkpoint %d is given up: %v", id, err)
+			l.striker.gaveUp(id)
+		},
 		Restarting: func(what string, err error, after time.Duration) {
 			l.note("%s is restarted after %s: %v", what, after, err)
 		},
@@ -210,6 +222,7 @@ func (l *life) steer(h *engine.Handle) {
 	end := after(l.plan.End.After, l.plan.End.Kind == Crash || l.plan.End.Kind == Stop || l.plan.End.Kind == Cancel)
 	calm := after(l.plan.Calm, true)
 	limit := time.After(l.plan.Calm + endLimit)
+	grace := l.grace()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for _, at := range l.plan.Savepoints {
@@ -228,6 +241,10 @@ func (l *life) steer(h *engine.Handle) {
 		case <-end:
 			l.finish(h)
 			return
+		case <-grace:
+			l.die("after the strike")
+			h.Cancel()
+			return
 		case <-look.C:
 			if l.endless() && l.world.ledger.rows() == l.world.plan.total() {
 				l.note("is stopped, everything is visible")
@@ -242,6 +259,25 @@ func (l *life) steer(h *engine.Handle) {
 			return
 		}
 	}
+}
+
+// grace fires when the process dies because of a strike.
+func (l *life) grace() <-chan struct{} {
+	s := l.plan.Strike
+	if s == nil || s.Grace == 0 {
+		return nil
+	}
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-l.striker.struck:
+			_ = l.chaos.wait(context.Background(), s.Grace)
+		case <-l.chaos.calm:
+		case <-l.chaos.dead:
+		}
+		close(over)
+	}()
+	return over
 }
 
 // endless: a job that never ends by itself is over when everything is visible, unless another end is to come.

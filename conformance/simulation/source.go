@@ -41,7 +41,10 @@ func (s *source) NewReader(ctx sdk.ReaderContext) (sdk.Reader[fake.Split], error
 	if err != nil {
 		return nil, err
 	}
-	return &readerOf{Reader: r.(*fake.Reader), of: s.of, owners: s.owners, task: int(ctx.Reader())}, nil
+	mine := newReaderOf(s.of, s.owners, int(ctx.Reader()))
+	mine.Reader = r.(*fake.Reader)
+	s.of.striker.begins(ctx.Reader(), ctx.NotifyAvailable)
+	return mine, nil
 }
 
 // enumerator is a fake's with faults.
@@ -110,6 +113,10 @@ func (o *owners) take(r *readerOf, splits []fake.Split) {
 		if old := o.reader[id]; old != nil && old != r && old.aliveLocked() {
 			o.of.world.history.violate("split %s is given to reader %d while reader %d has it", id, r.task, old.task)
 		}
+		if r.taken[id] {
+			o.of.world.history.violate("split %s is given to reader %d twice", id, r.task)
+		}
+		r.taken[id] = true
 		o.reader[id] = r
 	}
 }
@@ -121,15 +128,20 @@ type readerOf struct {
 	owners *owners
 	task   int
 
-	over  bool      // it failed, or is being closed
-	began time.Time // when it was opened: until the first poll the engine counts one call
-	ready bool      // it was polled
-	since time.Time // when the running call began; zero outside of calls
+	over  bool                 // it failed, or is being closed
+	taken map[sdk.SplitID]bool // by this attempt
+	began time.Time            // when it was opened: until the first poll the engine counts one call
+	ready bool                 // it was polled
+	since time.Time            // when the running call began; zero outside of calls
+}
+
+func newReaderOf(of *life, o *owners, task int) *readerOf {
+	return &readerOf{of: of, owners: o, task: task, taken: map[sdk.SplitID]bool{}}
 }
 
 // aliveLocked: an attempt counts until it failed, was closed, or is in a call for longer than the engine waits for one.
 func (r *readerOf) aliveLocked() bool {
-	return !r.over && (r.since.IsZero() || time.Since(r.since) < r.of.plan.Options.PollCancel)
+	return !r.over && (r.since.IsZero() || r.of.now().Sub(r.since) < r.of.plan.Options.PollCancel)
 }
 
 // call notes the time of a call and its failure.
@@ -145,12 +157,20 @@ func (r *readerOf) call(f func() error) (err error) {
 func (r *readerOf) begin() {
 	r.owners.mu.Lock()
 	defer r.owners.mu.Unlock()
-	r.since = time.Now()
+	r.alone()
+	r.since = r.of.now()
 	switch {
 	case r.began.IsZero():
 		r.began = r.since
 	case !r.ready:
 		r.since = r.began
+	}
+}
+
+// alone checks that no other goroutine is in the reader.
+func (r *readerOf) alone() {
+	if !r.since.IsZero() {
+		r.of.violate("reader %d is called while it is in a call", r.task)
 	}
 }
 
@@ -168,6 +188,7 @@ func (r *readerOf) Open(ctx context.Context) error {
 
 func (r *readerOf) Poll(turn *sdk.Turn, out sdk.Output) (status sdk.PollStatus, err error) {
 	r.ready = true // only its own goroutine looks
+	r.of.order.turn(sdk.ReaderID(r.task))
 	err = r.call(func() (err error) {
 		status, err = r.Reader.Poll(turn, out)
 		return err
@@ -199,6 +220,7 @@ func (r *readerOf) CheckpointComplete(id sdk.CheckpointID) error {
 }
 
 func (r *readerOf) Close() error {
-	r.mark(time.Now(), true)
+	r.begin()
+	r.mark(r.of.now(), true)
 	return r.Reader.Close()
 }

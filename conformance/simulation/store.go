@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/penstock-dev/penstock/connectors/fake"
 	"github.com/penstock-dev/penstock/runtime/checkpoint"
@@ -60,11 +61,46 @@ func (l *life) checkManifest(m *protocol.Manifest) {
 			l.world.attempt(l, r.Metadata.Lineage[n-1], r.Reader)
 		}
 	}
+	l.checkTracker(m, place)
+	if want := l.source.Capability(); m.Lane != protocol.LaneA || m.CapabilityDigest != want.Digest() {
+		l.violate("checkpoint %d is of lane %s with digest %s", m.ID, m.Lane, m.CapabilityDigest)
+	}
 	for split, records := range seen {
 		if n := l.prefix(m, split, records); m.Kind == protocol.Final && n != l.world.plan.Records {
 			l.violate("final checkpoint %d holds %d records of split %d", m.ID, n, split)
 		}
 	}
+}
+
+// checkTracker checks that what is on its way to a reader is nowhere else.
+func (l *life) checkTracker(m *protocol.Manifest, place map[sdk.SplitID]string) {
+	for _, a := range m.Coordinator.Tracker {
+		if arrived(m, a) {
+			continue
+		}
+		for _, s := range a.Splits {
+			if other, ok := place[s.ID]; ok {
+				l.violate("checkpoint %d holds split %s on its way to reader %d and in %s", m.ID, s.ID, a.Reader, other)
+			}
+			place[s.ID] = fmt.Sprintf("on its way to reader %d", a.Reader)
+		}
+	}
+}
+
+// arrived reports that the reader's part of the same cut comes after the assignment.
+func arrived(m *protocol.Manifest, a protocol.Assignment) bool {
+	for _, r := range m.Readers {
+		lineage := r.Metadata.Lineage
+		if r.Reader != a.Reader || len(lineage) == 0 || lineage[len(lineage)-1] != a.Target {
+			continue
+		}
+		for _, mark := range r.Metadata.Watermarks {
+			if mark.Epoch == a.Epoch && a.Sequence <= mark.Applied && !slices.Contains(mark.Gaps, a.Sequence) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checkSplit checks one split of a reader's part.

@@ -6,12 +6,15 @@ import (
 
 	"github.com/penstock-dev/penstock/runtime/checkpoint/checkpointtest"
 	"github.com/penstock-dev/penstock/runtime/protocol"
+	"github.com/penstock-dev/penstock/runtime/seam"
 	"github.com/penstock-dev/penstock/sdk"
 )
 
 // world is what outlives a process: the disk and the system that is written to, and what an observer remembers.
 type world struct {
 	plan    *Plan
+	reached map[seam.Point]int
+	struck  int
 	history *history
 	ledger  *ledger
 	disk    *checkpointtest.Disk
@@ -60,14 +63,19 @@ type Report struct {
 	Digest     uint64 // of the committed output, whatever its order
 	History    string
 	Stacks     string // of the goroutines of a simulation that hung
+	Reached    map[seam.Point]int
+	Struck     int // strikes that were carried out
 }
 
 // Run simulates the plan. It must be called inside a bubble of testing/synctest: it lets virtual time pass.
 func Run(plan *Plan) Report {
 	h := newHistory()
-	w := &world{plan: plan, history: h, ledger: newLedger(plan, h), disk: checkpointtest.NewDisk(), attempts: map[protocol.Attempt]attemptOf{}}
+	w := &world{plan: plan, history: h, ledger: newLedger(plan, h), disk: checkpointtest.NewDisk(), attempts: map[protocol.Attempt]attemptOf{}, reached: map[seam.Point]int{}}
 	lives := w.live()
-	return Report{Plan: plan, Lives: lives, Violations: h.violations(), Digest: w.ledger.mu.digest, History: h.String(), Stacks: h.stacks()}
+	return Report{
+		Plan: plan, Lives: lives, Violations: h.violations(), Digest: w.ledger.mu.digest, History: h.String(), Stacks: h.stacks(),
+		Reached: w.reached, Struck: w.struck,
+	}
 }
 
 // live goes through the lives of the plan, and through quiet ones after them until the job has ended.
@@ -77,11 +85,13 @@ func (w *world) live() int {
 		var plan LifePlan
 		if quiet {
 			plan = quietLife(w.plan)
+			plan.Number = n
 		} else {
 			plan = w.plan.Lives[n]
 		}
 		l := newLifeOf(w, n, &plan)
 		done := l.run(quiet)
+		w.count(l)
 		switch {
 		case done:
 			w.ledger.complete()
@@ -91,6 +101,17 @@ func (w *world) live() int {
 			w.history.violate("life %d had no faults, and the job did not end", n)
 			return n + 1
 		}
+	}
+}
+
+// count adds up what a life reached.
+func (w *world) count(l *life) {
+	reached, done := l.striker.counts()
+	for p, n := range reached {
+		w.reached[p] += n
+	}
+	if done {
+		w.struck++
 	}
 }
 
@@ -112,12 +133,17 @@ func (w *world) again(n int) {
 func quietLife(p *Plan) LifePlan {
 	l := p.Lives[len(p.Lives)-1]
 	l.Rates, l.DiskDelay, l.Room, l.Calm, l.Savepoints, l.End = nil, 0, -1, 0, nil, End{}
+	l.Jumps, l.Partitions, l.Duplicates, l.Strike = nil, nil, 0, nil
 	l.Source.Faults.Script, l.Source.Faults.DiscoveryFailures = nil, 0
 	l.Options.RestartLimit = 0
 	return l
 }
 
-// Replay is the command that simulates a seed again.
-func Replay(seed uint64) string {
-	return fmt.Sprintf("go test ./conformance/simulation -run TestSeeds -v -seed=%d -repeat=50", seed)
+// Replay is the command that simulates a plan again, exactly.
+func Replay(p *Plan) string {
+	command := fmt.Sprintf("go run ./conformance/simulation/sim -seed %d", p.Seed)
+	if len(p.cut) > 0 {
+		command += fmt.Sprintf(" -without %q", p.Cut())
+	}
+	return command
 }

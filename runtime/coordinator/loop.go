@@ -193,7 +193,7 @@ func (l *Loop) drain() {
 		l.cfg.Stats.EventService.Observe(l.cfg.Now().Sub(start))
 	}
 	for id, s := range reports {
-		if l.over() {
+		if !l.reach(seam.At{Point: seam.Turn}) {
 			return
 		}
 		l.clock.Begin(watchdog.Control, l.cfg.Now())
