@@ -78,7 +78,8 @@ func existing(ctx context.Context, c cluster) string {
 }
 
 // probeLeaders connects to the brokers that lead the topics. They advertise addresses of their own, which are often not reachable from
-// here though the first address was. One that answers is enough: a broker may be down at the moment.
+// here though the first address was. One that answers is enough: a broker may be down at the moment. For the same reason any other
+// broker will do when none of them answers: the addresses are right then, and new leaders are on their way.
 func (c cluster) probeLeaders(ctx context.Context, topics []*topic) error {
 	leaders := make(map[int32]struct{})
 	for _, t := range topics {
@@ -96,5 +97,28 @@ func (c cluster) probeLeaders(ctx context.Context, topics []*topic) error {
 		}
 		problems = append(problems, fmt.Errorf("broker %d, at the address it advertises: %w", leader, unreachable(ctx, err, c.login)))
 	}
+	if len(problems) > 0 && c.anyAnswers(ctx) {
+		return nil
+	}
 	return errors.Join(problems...)
+}
+
+// anyAnswers asks all brokers at once, each at the address it advertises.
+func (c cluster) anyAnswers(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	brokers := c.client.DiscoveredBrokers()
+	answers := make(chan error, len(brokers))
+	for _, b := range brokers {
+		go func() {
+			_, err := b.Request(ctx, kmsg.NewPtrApiVersionsRequest())
+			answers <- err
+		}()
+	}
+	for range brokers {
+		if <-answers == nil {
+			return true
+		}
+	}
+	return false
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,6 +41,28 @@ func TestProbeIsContentWithAWorkingCluster(t *testing.T) {
 	if err := probe(t, future); err != nil {
 		t.Fatalf("a pattern that matches nothing yet: %v", err)
 	}
+}
+
+// After a broker died its partitions still name it as their leader for some seconds.
+func TestProbePassesWhileTheOnlyLeaderIsDown(t *testing.T) {
+	t.Parallel()
+	b := broker(t, kafkatest.Options{Brokers: 3, Topics: map[string]int32{"orders": 1}})
+	down := b.Addrs()[b.Cluster().PartitionInfo("orders", 0).Leader]
+	s := sourceOf(b, "orders")
+	refuse := func(addresses ...string) kgo.Opt {
+		return kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			if slices.Contains(addresses, address) {
+				return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+			}
+			return new(net.Dialer).DialContext(ctx, network, address)
+		})
+	}
+	s.Client = append(s.Client, refuse(down))
+	if err := probe(t, s); err != nil {
+		t.Errorf("one of three brokers is down: %v", err)
+	}
+	s.Client = append(s.Client, refuse(b.Addrs()...))
+	says(t, probe(t, s), ErrUnreachable, "nobody listens there")
 }
 
 func TestProbeSaysThatTheConnectionIsRefused(t *testing.T) {
