@@ -15,7 +15,9 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.RemoveAll(builtIn) // nothing when nothing was built
+	os.Exit(code)
 }
 
 // The short form of `make crash`.

@@ -127,6 +127,8 @@ type Sink struct {
 	// Client adds options to the franz-go clients of this sink, after its own, such as a dialer. Options of the producer or of
 	// transactions break what this package promises.
 	Client []kgo.Opt
+
+	owners *owners // of the jobs that this process writes for; made by the first writer
 }
 
 var _ sdk.Sink = (*Sink)(nil)
@@ -139,7 +141,9 @@ func (s *Sink) NewWriter(ctx sdk.WriterContext) (sdk.Writer, error) {
 	if err := s.Validate(); err != nil {
 		return nil, sdk.Fatal(err)
 	}
+	shared := s.sharedOwners()
 	link := newSinkLink(s.withDefaults(), ctx)
+	link.sink.owners = shared
 	if link.sink.Delivery == AtLeastOnce {
 		return &plainWriter{sinkLink: link}, nil
 	}

@@ -95,6 +95,9 @@ func (p *pool) give(s *slot) { p.free = append(p.free, s) }
 // begin takes a slot and opens a transaction under it. Nothing is known to the cluster before the first record.
 func (w *transactionWriter) begin(ctx context.Context) (*transaction, error) {
 	if !w.pool.primed {
+		if err := w.stillOwner(ctx); err != nil { // before prime takes anything from whoever it is
+			return nil, err
+		}
 		if err := w.pool.prime(ctx, w.transactions(), w.sink.TransactionTimeout, w.rest); err != nil {
 			return nil, err
 		}
@@ -103,7 +106,11 @@ func (w *transactionWriter) begin(ctx context.Context) (*transaction, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.start(ctx, s); err != nil {
+	err = w.start(ctx, s)
+	if err == nil {
+		err = w.stillOwner(ctx) // after the id was taken, see owners
+	}
+	if err != nil {
 		s.drop()
 		w.pool.give(s)
 		return nil, err

@@ -75,6 +75,9 @@ func (w *transactionWriter) lost(e *TransactionError) error {
 // Transactions that are still open are committed last: when one of the others turns out to be lost, nothing has been made visible
 // yet that a restore of the checkpoint before would repeat.
 func (w *transactionWriter) Restore(ctx context.Context, blobs [][]byte) error {
+	if err := w.own(ctx); err != nil {
+		return err
+	}
 	c := w.transactions()
 	all := make([]*prepared, 0, len(blobs))
 	ids := make([]string, 0, len(blobs))

@@ -64,20 +64,8 @@ func (c transactions) end(ctx context.Context, p *prepared, commit bool) (answer
 
 // fence takes a transactional id over: whatever is open under it is aborted, and whoever wrote under it cannot any more.
 func (c transactions) fence(ctx context.Context, id string, timeout time.Duration) error {
-	answer, err := c.settled(ctx, func() (int16, error) {
-		req := kmsg.NewPtrInitProducerIDRequest()
-		req.TransactionalID = &id
-		req.TransactionTimeoutMillis = int32(timeout.Milliseconds())
-		resp, err := req.RequestWith(ctx, c.client)
-		if err != nil {
-			return 0, err
-		}
-		return resp.ErrorCode, nil
-	})
-	if err != nil {
-		return err
-	}
-	return initError(id, timeout, answer)
+	_, err := c.take(ctx, id, timeout)
+	return err
 }
 
 // initError explains why a transactional id cannot be taken over; nil stays nil.
