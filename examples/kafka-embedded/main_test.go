@@ -156,7 +156,7 @@ func life(t *testing.T, town *town, args []string) {
 	if err := program.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for lines.Scan() { //nolint:revive // what it said before it died; Wait must not close the pipe before
+	for lines.Scan() { // what it said before it died: Wait must not close the pipe before
 	}
 	_ = program.Wait() // it was killed
 	if seen < 3 {
