@@ -82,7 +82,7 @@ func tables(b []byte) (keys, explicit, records [][]byte, ok bool) {
 			return nil, nil, nil, false
 		}
 		b = b[n:]
-		switch number {
+		switch int(number) {
 		case fieldKeys:
 			keys = append(keys, value)
 		case fieldExplicit:

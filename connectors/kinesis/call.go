@@ -20,6 +20,7 @@ type request struct {
 	confirmed bool
 	began     time.Time
 	reserved  int64
+	life      uint64 // of a follower
 }
 
 // result is what a call brought. It is handed back to the fetcher's goroutine, which alone changes anything.
@@ -150,8 +151,8 @@ func (c *caller) failed(ctx context.Context, r *result, operation string, err er
 		c.lookFor(ctx, r)
 	case refused:
 		p := r.split.Position
-		if operation != "GetShardIterator" {
-			r.next, r.kind = "", expired // an iterator that the service does not take: another one
+		if operation == "GetRecords" {
+			r.kind = expired // an iterator that the service does not take: another one
 			return
 		}
 		if p.Kind == lineage.AtTimestamp {

@@ -59,6 +59,9 @@ func (s Source) newFetcher(m meters, log *limitedLog) (base.SplitReader[element,
 	if err != nil {
 		return nil, err
 	}
+	if s.Consumer != "" {
+		return newSubscriber(v, m, log), nil
+	}
 	return newFetcher(v, m, log), nil
 }
 

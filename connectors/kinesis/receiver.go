@@ -137,7 +137,7 @@ func tip(s *shard, r result) *move {
 
 // lost decides about records that are gone: before the place (a gap), or the whole shard. over says that nothing more is to be done with the
 // result.
-func (v *receiver) lost(s *shard, r result, out *fetched) (err error, over bool) { //nolint:revive,staticcheck // the flag says whether the error counts
+func (v *receiver) lost(s *shard, r result, out *fetched) (err error, over bool) { //nolint:revive // the flag says whether the error counts
 	switch {
 	case r.vanished && v.source.OnLost == Fail:
 		return v.lostError(s, "the stream does not list the shard any more: it expired before it was read to its end"), true

@@ -17,8 +17,9 @@ type shard struct {
 	due      time.Time
 	slot     int // in the queue, -1 when it is not there
 	paused   bool
-	busy     bool // a call runs
-	gone     bool // removed, or finished
+	busy     bool   // a call runs
+	gone     bool   // removed, or finished
+	life     uint64 // of the follower, 0 while there is none
 
 	confirmed bool  // the stream is the one that was meant, and the place is within what it holds
 	expect    int64 // bytes that the next page is taken to have

@@ -32,6 +32,7 @@ type world struct {
 	enum    sdk.Enumerator[Split]
 	tasks   []*task
 	posts   chan func()
+	bell    chan struct{}
 	timers  map[string]*time.Timer
 	calls   map[string]context.CancelFunc
 	err     error
@@ -51,7 +52,6 @@ type task struct {
 	w        *world
 	id       sdk.ReaderID
 	r        sdk.Reader[Split]
-	doorbell chan struct{}
 	turn     *sdk.Turn
 	out      []sdk.Record
 	finished []Split
@@ -117,6 +117,7 @@ func (w *world) start() {
 func (w *world) tryStart() error {
 	w.t.Helper()
 	w.posts, w.timers, w.calls = make(chan func(), 1024), map[string]*time.Timer{}, map[string]context.CancelFunc{}
+	w.bell = make(chan struct{}, 1)
 	w.metrics, w.log = newInstruments(), &logbook{}
 	w.failed, w.noMore, w.pending, w.wanted = nil, 0, nil, false
 	var state *sdk.VersionedBytes
@@ -164,7 +165,7 @@ func (w *world) info(t *task) sdk.ReaderInfo {
 }
 
 func (w *world) newTask(id sdk.ReaderID) *task {
-	t := &task{w: w, id: id, doorbell: make(chan struct{}, 1)}
+	t := &task{w: w, id: id}
 	t.turn = sdk.NewTurn(sdk.TurnLimits{Records: 64, Bytes: 1 << 20, Duration: time.Second}, time.Now, nil)
 	r, err := w.source.NewReader(t)
 	w.must(err)
@@ -244,8 +245,16 @@ func (w *world) step() error {
 		w.checkpoint()
 		busy = true
 	}
-	if !busy {
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // the clock of the bubble
+	if busy {
+		return nil
+	}
+	idle := time.NewTimer(100 * time.Millisecond)
+	defer idle.Stop()
+	select {
+	case post := <-w.posts:
+		post()
+	case <-w.bell:
+	case <-idle.C:
 	}
 	return nil
 }
@@ -312,15 +321,6 @@ func (w *world) committed() []sdk.Record {
 
 // all are the records that are committed or emitted.
 func (w *world) all() []sdk.Record { return slices.Concat(w.committed(), w.emitted()) }
-
-// values are the values of records, in order.
-func values(records []sdk.Record) []string {
-	out := make([]string, len(records))
-	for i := range records {
-		out[i] = string(records[i].Value)
-	}
-	return out
-}
 
 // emitted are the records that readers emitted and that are not committed.
 func (w *world) emitted() (all []sdk.Record) {
@@ -406,7 +406,7 @@ func (t *task) Parallelism() int     { return t.w.readers }
 func (t *task) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(t.w.log, nil)) }
 func (t *task) Metrics() sdk.Metrics { return t.w.metrics }
 func (t *task) RequestSplit()        {}
-func (t *task) NotifyAvailable()     { ring(t.doorbell) }
+func (t *task) NotifyAvailable()     { ring(t.w.bell) }
 func (t *task) SendEvent(e sdk.Event) bool {
 	if t.w.events {
 		return true
