@@ -191,7 +191,22 @@ func compare(t *testing.T, dir string, written [jobPartitions]int64) {
 	for p := range seen {
 		seen[p] = make(map[string]int)
 	}
-	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	must(t, readAll(dir, seen))
+	for p, n := range written {
+		for i := range n {
+			if times := seen[p][strconv.FormatInt(i, 10)]; times != 1 {
+				t.Fatalf("record %d of partition %d is there %d times", i, p, times)
+			}
+		}
+		if int64(len(seen[p])) != n {
+			t.Errorf("partition %d: %d records, %d were written", p, len(seen[p]), n)
+		}
+	}
+}
+
+// readAll reads the visible files of a folder.
+func readAll(dir string, seen []map[string]int) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -204,17 +219,7 @@ func compare(t *testing.T, dir string, written [jobPartitions]int64) {
 		default:
 			return readFile(path, seen)
 		}
-	}))
-	for p, n := range written {
-		for i := range n {
-			if times := seen[p][strconv.FormatInt(i, 10)]; times != 1 {
-				t.Fatalf("record %d of partition %d is there %d times", i, p, times)
-			}
-		}
-		if int64(len(seen[p])) != n {
-			t.Errorf("partition %d: %d records, %d were written", p, len(seen[p]), n)
-		}
-	}
+	})
 }
 
 func readFile(path string, seen []map[string]int) error {
