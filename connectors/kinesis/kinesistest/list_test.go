@@ -1,6 +1,7 @@
 package kinesistest_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -73,6 +74,13 @@ func TestATokenLastsFiveMinutesAndGoesAlone(t *testing.T) {
 	h.srv.Advance(time.Millisecond)
 	_, err = h.client.ListShards(t.Context(), &kinesis.ListShardsInput{NextToken: page.NextToken})
 	isA[*types.ExpiredNextTokenException](t, "after five minutes", err)
+
+	page, err = h.client.ListShards(t.Context(), &kinesis.ListShardsInput{StreamName: aws.String("orders"), MaxResults: aws.Int32(1)})
+	if err := errors.Join(err, h.srv.DeleteStream("orders"), h.srv.CreateStream("orders", 3)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.client.ListShards(t.Context(), &kinesis.ListShardsInput{NextToken: page.NextToken})
+	isA[*types.ResourceNotFoundException](t, "a token of the stream that was there before", err)
 }
 
 func TestAThousandShardsInPages(t *testing.T) {

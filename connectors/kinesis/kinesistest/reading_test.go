@@ -180,3 +180,23 @@ func TestTheEndOfAShardNamesItsChildren(t *testing.T) {
 		t.Error("a LATEST iterator of a closed shard tells no children")
 	}
 }
+
+func TestPagesOfAClosedShardEndWithTheLast(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, kinesistest.Options{}, 1)
+	placed := h.put("a", "b", "c")
+	h.split(first)
+	it := h.iterator(kinesis.GetShardIteratorInput{ShardIteratorType: types.ShardIteratorTypeAfterSequenceNumber, StartingSequenceNumber: &placed[0].SequenceNumber})
+	page, err := h.client.GetRecords(t.Context(), &kinesis.GetRecordsInput{ShardIterator: it, Limit: aws.Int32(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.holds(page, "b")
+	if page.NextShardIterator == nil || page.ChildShards != nil || *page.MillisBehindLatest != 1 { // the clock stands still, and it is behind nevertheless
+		t.Errorf("with one record left: %+v", page)
+	}
+	page = h.page(page.NextShardIterator)
+	if h.holds(page, "c"); page.NextShardIterator != nil || len(page.ChildShards) != 2 || *page.MillisBehindLatest != 0 {
+		t.Errorf("the last page: %+v", page)
+	}
+}
