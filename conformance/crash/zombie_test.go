@@ -198,3 +198,30 @@ func TestAStoppedProcessGoesOn(t *testing.T) {
 	}
 	eachOnce(t, committedValues(t, out), splits, perSplit)
 }
+
+// A copy of the state does not help a second process to the output of the first, also while that does not answer.
+func TestACopiedStateDoesNotWriteIntoTheSameOutput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the command; left out with -short")
+	}
+	const splits, perSplit = 2, 20_000
+	dir := t.TempDir()
+	file, state, out := filepath.Join(dir, "job.yaml"), filepath.Join(dir, "state"), filepath.Join(dir, "out")
+	sink := "file: {path: " + out + ", format: raw}"
+	madeUp(t, file, state, sink, splits, perSplit)
+	first := launch(t, file)
+	eventually(t, "there is a third checkpoint", func() bool { return filepath.Base(newestCheckpoint(state)) >= "chk-00000003" })
+	first.signal(t, syscall.SIGSTOP)
+	elsewhere, copied := filepath.Join(dir, "elsewhere.yaml"), filepath.Join(dir, "copied")
+	copyTree(t, state, copied)
+	madeUp(t, elsewhere, copied, sink, splits, perSplit)
+	second := launch(t, elsewhere)
+	if code := second.code(t); code != 1 || !strings.Contains(second.said.String(), fmt.Sprintf("in use by another process, %d", first.Process.Pid)) {
+		t.Errorf("a second process ended with %d:\n%s", code, second.said)
+	}
+	first.signal(t, syscall.SIGCONT)
+	if code := first.code(t); code != 0 {
+		t.Fatalf("the first process ended with %d:\n%s", code, first.said)
+	}
+	eachOnce(t, committedValues(t, out), splits, perSplit)
+}

@@ -62,6 +62,8 @@ func failure(op, path string, err error) error {
 
 func remedy(err error) string {
 	switch {
+	case errors.Is(err, ErrInUse):
+		return "A job of the same name runs there: stop it, or choose another path or name"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "Free space there or move the output; the job goes on from its last checkpoint"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):

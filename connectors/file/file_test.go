@@ -169,6 +169,9 @@ func (r *rig) names(hidden bool) []string {
 	must(r.t, err)
 	var names []string
 	for _, e := range entries {
+		if e.Name() == lockName("orders") {
+			continue // it is left behind, see held
+		}
 		if strings.HasPrefix(e.Name(), ".") == hidden {
 			names = append(names, e.Name())
 		}

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -19,6 +20,8 @@ type folder interface {
 	List() ([]string, error)
 	// Sync makes created, renamed and removed names durable.
 	Sync() error
+	// Lock keeps other processes from writing the output of the job here, until Close.
+	Lock(job string) error
 	Close() error
 }
 
@@ -28,7 +31,11 @@ type handle interface {
 }
 
 // rootFolder keeps the directory open: it stays the same one when its path is renamed, and no name leads out of it.
-type rootFolder struct{ root *os.Root }
+type rootFolder struct {
+	root *os.Root
+	path string
+	lock *lock // nil before Lock
+}
 
 const (
 	dirMode  = 0o755
@@ -43,20 +50,19 @@ func openRoot(path string) (folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rootFolder{root}, nil
+	return &rootFolder{root: root, path: path}, nil
 }
 
-func (f rootFolder) Create(name string) (handle, error) {
+func (f *rootFolder) Create(name string) (handle, error) {
 	return f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 }
 
-func (f rootFolder) ReadFile(name string) ([]byte, error)   { return f.root.ReadFile(name) }
-func (f rootFolder) Lstat(name string) (fs.FileInfo, error) { return f.root.Lstat(name) }
-func (f rootFolder) Rename(from, to string) error           { return f.root.Rename(from, to) }
-func (f rootFolder) Remove(name string) error               { return f.root.Remove(name) }
-func (f rootFolder) Close() error                           { return f.root.Close() }
+func (f *rootFolder) ReadFile(name string) ([]byte, error)   { return f.root.ReadFile(name) }
+func (f *rootFolder) Lstat(name string) (fs.FileInfo, error) { return f.root.Lstat(name) }
+func (f *rootFolder) Rename(from, to string) error           { return f.root.Rename(from, to) }
+func (f *rootFolder) Remove(name string) error               { return f.root.Remove(name) }
 
-func (f rootFolder) List() ([]string, error) {
+func (f *rootFolder) List() ([]string, error) {
 	dir, err := f.root.Open(".")
 	if err != nil {
 		return nil, err
@@ -65,11 +71,25 @@ func (f rootFolder) List() ([]string, error) {
 	return dir.Readdirnames(-1)
 }
 
-func (f rootFolder) Sync() error {
+func (f *rootFolder) Sync() error {
 	dir, err := f.root.Open(".")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = dir.Close() }() // only read
 	return dir.Sync()
+}
+
+func (f *rootFolder) Lock(job string) (err error) {
+	f.lock, err = acquire(f.path, job)
+	return err
+}
+
+func (f *rootFolder) Close() error {
+	err := f.root.Close()
+	if f.lock != nil {
+		err = errors.Join(err, f.lock.release())
+		f.lock = nil
+	}
+	return err
 }

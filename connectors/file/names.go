@@ -13,6 +13,7 @@ import (
 //	.penstock-JOB-t003-a17-0004.part   data, open or prepared, of task 3 in attempt 17
 //	.penstock-JOB-t003.note            the note of task 3
 //	.penstock-JOB-t003.note.new        the same while it is written
+//	.penstock-JOB.lock                 locked while a process writes, and left behind
 //
 // Attempts are unique within a job, so no two writers ever make the same name.
 
@@ -21,6 +22,8 @@ func partName(job string, task int, attempt int64, number int) string {
 }
 
 func noteName(job string, task int) string { return fmt.Sprintf(".penstock-%s-t%03d.note", job, task) }
+
+func lockName(job string) string { return ".penstock-" + job + ".lock" }
 
 const newSuffix = ".new"
 

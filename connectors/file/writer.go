@@ -58,6 +58,9 @@ func (w *writer) Open(context.Context) error {
 	if err != nil {
 		return sdk.Fatal(failure("open directory", w.sink.Path, err))
 	}
+	if err := dir.Lock(w.job); err != nil {
+		return sdk.Fatal(errors.Join(failure("write to", w.sink.Path, err), dir.Close()))
+	}
 	w.dir = dir
 	return nil
 }
