@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -76,14 +77,18 @@ func more(ctx context.Context, brokers []string, partitions int) error {
 	return nil
 }
 
-// perTransaction is how many records a transaction holds; every fourth one is aborted.
-const perTransaction = 5000
+// A transaction holds at least leastPerTransaction records, and there are some mostTransactions committed ones; every fourth one is aborted. The
+// end of one takes a busy cluster a second.
+const (
+	leastPerTransaction = 5000
+	mostTransactions    = 40
+)
 
 // fill writes the topic. The value of a record is "partition/number", counted over the committed ones; those of aborted
 // transactions say so.
 func fill(ctx context.Context, brokers []string, partitions, records int) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID("penstock-crash"), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.AllowAutoTopicCreation(), kgo.MaxBufferedRecords(100_000))
+		kgo.MaxBufferedRecords(100_000), kgo.ProducerLinger(20*time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	if err != nil {
 		return err
 	}
@@ -91,7 +96,7 @@ func fill(ctx context.Context, brokers []string, partitions, records int) error 
 	if err := createTopics(ctx, client, partitions); err != nil {
 		return err
 	}
-	next := make([]int, partitions)
+	next, perTransaction := make([]int, partitions), max(leastPerTransaction, records/mostTransactions)
 	for n, left := 0, records; left > 0; n++ {
 		abort := n%4 == 3
 		if err := client.BeginTransaction(); err != nil {

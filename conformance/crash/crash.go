@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -22,11 +23,12 @@ type config struct {
 	interval                   time.Duration
 	shortest, longest          time.Duration
 	seed                       uint64
-	sink                       string   // file or kafka
-	brokers                    []string // empty starts servers
-	servers                    string   // which ones
-	penstock                   string   // path of the command; empty builds it
-	self                       string   // the program that serves the broker; empty is this one
+	sink                       string        // file or kafka
+	brokers                    []string      // empty starts servers
+	servers                    string        // which ones
+	penstock                   string        // path of the command; empty builds it
+	self                       string        // the program that serves the broker; empty is this one
+	losses                     *atomic.Int64 // of brokers, so far
 	say                        func(format string, args ...any)
 }
 
@@ -39,11 +41,17 @@ func (c config) flags() string {
 	if c.sink == kafkaSink {
 		s += " -sink " + kafkaSink
 	}
+	if c.servers != "" && c.servers != embedded {
+		s += " -servers " + c.servers
+	}
 	return s
 }
 
-// maxRefused is how many starts may fail while a cluster loses brokers.
-const maxRefused = 50
+// maxRefused is how many starts may fail while a cluster loses brokers, startPause the wait after each.
+const (
+	maxRefused = 50
+	startPause = 500 * time.Millisecond
+)
 
 // lastLife bounds the life in which the command is to end by itself.
 const lastLife = 5 * time.Minute
@@ -76,6 +84,7 @@ checkpoint: {dir: %s, interval: %s, keep: 3}
 
 // crash runs the whole thing. On success it leaves nothing behind.
 func crash(ctx context.Context, c config) (report, error) {
+	c.losses = new(atomic.Int64)
 	dir, err := os.MkdirTemp("", "penstock-crash-")
 	if err != nil {
 		return report{}, err
@@ -121,7 +130,7 @@ func (c config) in(ctx context.Context, dir string) (report, error) {
 	}
 	steady()
 	r, err := c.verify(ctx, dir)
-	r.kills = kills
+	r.kills, r.losses = kills, int(c.losses.Load())
 	if err != nil {
 		return r, err
 	}
@@ -158,9 +167,15 @@ func (c config) lives(ctx context.Context, dir string) (kills int, err error) {
 		}
 		ended, err := one(ctx, c.penstock, file, log, moment)
 		switch {
+		case err != nil && ctx.Err() != nil:
+			return kills, context.Cause(ctx)
 		case err != nil && c.servers == cluster && refused < maxRefused:
 			refused++ // it could not start while a partition had no leader; whoever runs it starts it again
 			c.say("life %d: %v", kills+1, err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(startPause):
+			}
 			continue
 		case err != nil:
 			return kills, fmt.Errorf("life %d: %w", kills+1, err)
@@ -251,11 +266,13 @@ func one(ctx context.Context, penstock, file string, log *os.File, moment <-chan
 	}
 }
 
-// tail is the end of a file, for an error message.
+// tail is the end of a file, for an error message: what the last life said last.
 func tail(path string) string {
+	const lines = 2
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
-	return strings.TrimSpace(string(b[max(0, len(b)-1000):]))
+	all := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], " ")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -60,27 +61,34 @@ func (c *config) startReal(ctx context.Context, dir string) (lose func(context.C
 	return func(ctx context.Context) { c.loseBrokers(ctx, server) }, stop, nil
 }
 
-// loseBrokers kills one broker after the other until ctx ends. It returns at once.
+// loseBrokers kills one broker after the other until ctx ends: one every loseEvery, but none before the last one serves again, so that on a
+// slow machine too there is always a majority. It returns at once.
 func (c *config) loseBrokers(ctx context.Context, server *kafkaserver.Server) {
 	if c.servers != cluster {
 		return
 	}
 	go func() {
-		for n := 0; ; n++ {
-			id := server.Brokers()[n%len(server.Brokers())]
-			for _, step := range []struct {
-				after time.Duration
-				do    func(int) error
-			}{{loseEvery - downFor, server.Kill9}, {downFor, server.Restart}} {
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(step.after):
-				}
-				if err := step.do(id); err != nil {
-					c.say("broker %d: %v", id, err)
-				}
+		for n := 0; ctx.Err() == nil; n++ {
+			next := time.After(loseEvery)
+			if err := c.loseOne(ctx, server, server.Brokers()[n%len(server.Brokers())]); err != nil && ctx.Err() == nil {
+				c.say("lose a broker: %v", err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-next:
 			}
 		}
 	}()
+}
+
+func (c *config) loseOne(ctx context.Context, server *kafkaserver.Server, id int) error {
+	if err := server.Kill9(id); err != nil {
+		return err
+	}
+	c.losses.Add(1)
+	select {
+	case <-ctx.Done():
+	case <-time.After(downFor):
+	}
+	return errors.Join(server.Restart(id), server.WaitReady(ctx)) // started again in any case: what was committed is to be verified
 }

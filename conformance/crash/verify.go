@@ -13,14 +13,15 @@ import (
 
 // report is what the committed files hold.
 type report struct {
-	kills, files, records             int
+	kills, losses                     int // of the command, of brokers
+	files, records                    int
 	lost, repeated, aborted, disorder int
 	unknown                           int
 }
 
 func (r report) String() string {
-	return fmt.Sprintf("%d kills: %d records in %d files, %d lost, %d repeated, %d of aborted transactions, %d out of order",
-		r.kills, r.records, r.files, r.lost, r.repeated, r.aborted, r.disorder)
+	return fmt.Sprintf("%d kills, %d of brokers: %d records in %d files, %d lost, %d repeated, %d of aborted transactions, %d out of order",
+		r.kills, r.losses, r.records, r.files, r.lost, r.repeated, r.aborted, r.disorder)
 }
 
 func (r report) check() error {
