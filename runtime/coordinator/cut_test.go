@@ -354,6 +354,33 @@ func TestNoticesBeforeReconciliation(t *testing.T) {
 }
 
 // A registration that carries a higher no-more-splits generation raises the coordinator's.
+// A reader's request waits over a failover of the coordinator. It is served when the enumerator knows what all readers hold: an
+// enumerator restored from an older state would give away what a reader has that registers in the same moment.
+func TestRequestIsServedWhenEveryReaderIsKnown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := started(t, 2, nil)
+		r.assign(1, "a")
+		r.serve()
+		r.loop.Fence()
+		<-r.loop.Done()
+		r.cfg.Epoch++
+		r.prepare()
+		script := r.script
+		script.unassigned = []string{"a"} // the new epoch starts from before the assignment
+		script.when("HandleSplitRequest", func() error {
+			for _, id := range script.unassigned {
+				r.note("gives %s away", id)
+			}
+			return nil
+		})
+		r.start()
+		r.port.RequestSplit(0, r.readers[0].attempt)
+		r.forget()
+		r.serve()
+		r.want("the new epoch", "start, reader 0 [] [], reader 1 [a] [], request 0, reconciled 6")
+	})
+}
+
 func TestGenerationNeverGoesBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, 1, nil)

@@ -383,7 +383,7 @@ func TestEarlySplitRequestIsKept(t *testing.T) {
 		r.readers[1].begin(nil)
 		r.loop.ReaderUp(1, r.readers[1].attempt, r.readers[1], &telemetry.Reader{})
 		r.serve()
-		r.want("after", "new [], start, reader 0 [] [], request 0, reader 1 [] [], reconciled 5")
+		r.want("after", "new [], start, reader 0 [] [], reader 1 [] [], request 0, reconciled 5")
 	})
 }
 

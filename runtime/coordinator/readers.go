@@ -132,7 +132,11 @@ func (l *Loop) reconcile() {
 		l.giveBack(lost(r, holds))
 	}
 	for _, t := range targets {
-		l.join(t)
+		l.welcome(t)
+	}
+	// Only now: an enumerator that answers a request must know what every reader holds.
+	for _, t := range targets {
+		l.serve(t)
 	}
 	if !l.over() {
 		l.cfg.Reports.Reconciled(l.cfg.Epoch)
@@ -188,7 +192,8 @@ func (l *Loop) rejoin(t *target) {
 	}
 	l.tracker.Adopt(t.id, t.attempt, l.cfg.Epoch, l.beyond(t.answer), l.cfg.Now())
 	l.giveBack(back)
-	l.join(t)
+	l.welcome(t)
+	l.serve(t)
 }
 
 // owe notes that the enumerator has splits again, or may have: readers that have ended are not the end of the job. Enumerators
@@ -204,10 +209,15 @@ func (l *Loop) giveBack(splits []protocol.Split) {
 	l.tell("return splits", func() error { return l.enumerator.ReturnSplits(splits) })
 }
 
-func (l *Loop) join(t *target) {
+// welcome makes t known to the enumerator.
+func (l *Loop) welcome(t *target) {
 	t.registered, t.open = true, true
 	l.countReaders()
 	l.tell("add reader", func() error { return l.enumerator.AddReader(info(t)) })
+}
+
+// serve does what waited for that.
+func (l *Loop) serve(t *target) {
 	l.flush(t)
 	l.serveRequest(t)
 }
