@@ -88,10 +88,11 @@ func (f *fetcher) Fetch(ctx context.Context) (base.Fetched[element], error) {
 	var out fetched
 	for {
 		if err := f.collect(&out); err != nil || !out.empty() {
-			f.measure(time.Now())
 			return f.hand(out), err
 		}
-		wait := f.launch(time.Now())
+		now := time.Now()
+		f.measure(now)
+		wait := f.launch(now)
 		timer := time.NewTimer(wait)
 		select {
 		case r := <-f.results:

@@ -109,6 +109,7 @@ func (f *subscriber) Fetch(ctx context.Context) (base.Fetched[element], error) {
 	}
 	var out fetched
 	for out.empty() {
+		f.measure(time.Now())
 		events := f.events
 		if !f.service.shared.take(0, f.holding.Load() == 0, f.bell) {
 			events = nil // the connections wait
@@ -123,7 +124,6 @@ func (f *subscriber) Fetch(ctx context.Context) (base.Fetched[element], error) {
 			return base.Fetched[element]{}, context.Cause(ctx)
 		}
 	}
-	f.measure(time.Now())
 	return f.hand(out), nil
 }
 

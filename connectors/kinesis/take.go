@@ -42,6 +42,7 @@ func (f *fetcher) take(r result, out *fetched) error {
 	s.confirmed = true
 	if r.err != nil && len(r.elements) == 0 {
 		f.give(r)
+		s.iterator = r.iterator // also one that was made for this call: it stays good
 		return f.failed(s, r, now)
 	}
 	return f.page(s, r, now, out)

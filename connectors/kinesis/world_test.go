@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +15,10 @@ import (
 	"time"
 
 	aws "github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/penstock-dev/penstock/connectors/kinesis/kinesistest"
+	"github.com/penstock-dev/penstock/connectors/kinesis/lineage"
 	"github.com/penstock-dev/penstock/sdk"
 )
 
@@ -578,4 +581,14 @@ func (i instrument) Unset() {
 func (i instrument) Add(n int64) {
 	v, _ := i.in.get(i.name)
 	i.Set(v + float64(n))
+}
+
+// shardsOf makes open shards of ranges of hash keys.
+func shardsOf(ranges []lineage.HashRange) []types.Shard {
+	shards := make([]types.Shard, len(ranges))
+	for i, r := range ranges {
+		start, end := new(big.Int).SetBytes(r.Start[:]).String(), new(big.Int).SetBytes(r.End[:]).String()
+		shards[i] = types.Shard{HashKeyRange: &types.HashKeyRange{StartingHashKey: &start, EndingHashKey: &end}}
+	}
+	return shards
 }
