@@ -77,6 +77,10 @@ sim: ## run the engine through seeded lives full of faults, in virtual time (SEE
 mutations: ## break each rule of the runtime once and show which test notices (ONLY=gate)
 	$(GO) run ./conformance/mutation -only '$(ONLY)'
 
+.PHONY: soak
+soak: ## run a job for half an hour and show that nothing grows (FOR=30m)
+	$(GO) run ./conformance/soak -for $(or $(FOR),30m)
+
 .PHONY: verify
 verify: ## everything that CI checks
 	@.ci/verify

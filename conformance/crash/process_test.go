@@ -27,7 +27,7 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	builtIn = dir
 	path := filepath.Join(dir, "penstock")
-	cmd := exec.Command("go", "build", "-o", path, "github.com/penstock-dev/penstock/cmd/penstock") //nolint:noctx // shared by tests, outlives each of them
+	cmd := exec.Command("go", "build", "-o", path, "github.com/penstock-dev/penstock/cmd/penstock")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build penstock: %w: %s", err, out)
 	}
