@@ -201,6 +201,7 @@ func (l *life) listener() engine.Listener {
 	return engine.Listener{
 		Restored: func(m *protocol.Manifest) { l.note("restores checkpoint %d, %d records", m.ID, m.Records) },
 		CheckpointDone: func(m *protocol.Manifest, took time.Duration) {
+			l.striker.completed(m.ID)
 			l.note("checkpoint %d is done after %s, %d records", m.ID, took, m.Records)
 			if rows := l.world.ledger.rows(); int64(rows) != m.Records && !l.isDead() {
 				l.violate("checkpoint %d is done with %d records, and %d are visible", m.ID, m.Records, rows)

@@ -153,7 +153,7 @@ func (r *run) work(t *testing.T) {
 		plan := simulation.NewPlan(*first + (uint64(i)-1)**stride)
 		report := simulate(t, plan)
 		r.lives.Add(int64(report.Lives))
-		r.struck.Add(int64(report.Struck))
+		r.struck.Add(int64(len(report.Strikes)))
 		if len(report.Violations) > 0 {
 			r.failed.Add(1)
 			failed(t, report)
@@ -236,7 +236,7 @@ func TestSeedsReachEveryPoint(t *testing.T) {
 		for p, n := range r.Reached {
 			reached[p] += n
 		}
-		struck += r.Struck
+		struck += len(r.Strikes)
 	}
 	for _, p := range seam.Points {
 		if reached[p] == 0 {

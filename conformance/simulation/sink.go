@@ -60,7 +60,7 @@ func (w *writer) Flush(context.Context) error {
 }
 
 func (w *writer) Prepare(ctx context.Context, id sdk.CheckpointID) (data []byte, err error) {
-	w.of.striker.prepare(id)
+	w.of.striker.prepare(ctx, id)
 	err = w.call(ctx, SinkPrepare, func() error {
 		data = w.ledger.prepare(w.of, w.ctx.Task(), w.ctx.Attempt(), id, w.rows)
 		w.rows = nil

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"sync"
@@ -35,6 +36,13 @@ const (
 
 func (t Then) String() string { return [...]string{"completes", "aborts", "never ends"}[t] }
 
+// StrikeReport is what came of a strike within its life.
+type StrikeReport struct {
+	Reader, Coordinator bool // died
+	Held                int  // how many sink tasks held a checkpoint back
+	Completed           int  // checkpoints that were prepared only afterwards, and completed
+}
+
 func (s *Strike) String() string {
 	who := "the reader dies"
 	switch {
@@ -59,6 +67,8 @@ type striker struct {
 		newest   protocol.Epoch
 		attempts map[sdk.ReaderID]protocol.Attempt
 		held     sdk.CheckpointID // the checkpoint that is to abort
+		begun    sdk.CheckpointID // the newest that a task prepared before
+		report   StrikeReport
 		aborted  map[sdk.CheckpointID]chan struct{}
 		rings    map[sdk.ReaderID]func() // wake the newest attempt
 	}
@@ -90,10 +100,14 @@ func (s *striker) reach(at seam.At) error {
 	switch {
 	case !s.mu.done:
 		return nil
-	case at.Coordinator && s.mu.epoch == at.Epoch, !at.Coordinator && at.Attempt != 0 && s.mu.attempt == at.Attempt:
-		return fmt.Errorf("%w: at %s", errInjected, at.Point)
+	case at.Coordinator && s.mu.epoch == at.Epoch:
+		s.mu.report.Coordinator = true
+	case !at.Coordinator && at.Attempt != 0 && s.mu.attempt == at.Attempt:
+		s.mu.report.Reader = s.mu.report.Reader || at.Point != seam.CapacityReserved // where the reader does not hear of it
+	default:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: at %s", errInjected, at.Point)
 }
 
 // begins remembers how to wake a reader.
@@ -129,15 +143,19 @@ func (s *striker) hit(at seam.At) {
 	close(s.struck)
 }
 
-// prepare holds a checkpoint back at its last part, as long as the strike says.
-func (s *striker) prepare(id sdk.CheckpointID) {
+// prepare holds a checkpoint back at its last part, as long as the strike says, or until the task ends.
+func (s *striker) prepare(ctx context.Context, id sdk.CheckpointID) {
 	s.mu.Lock()
 	strike := s.of.plan.Strike
+	if !s.mu.done {
+		s.mu.begun = max(s.mu.begun, id)
+	}
 	if !s.mu.done || strike.Then == Completes || strike.Then == Aborts && s.mu.held != 0 && s.mu.held != id {
 		s.mu.Unlock()
 		return
 	}
 	s.mu.held = id
+	s.mu.report.Held++
 	over := s.over(id)
 	s.mu.Unlock()
 	s.of.note("checkpoint %d is held back", id)
@@ -146,6 +164,7 @@ func (s *striker) prepare(id sdk.CheckpointID) {
 	}
 	select {
 	case <-over:
+	case <-ctx.Done():
 	case <-s.of.chaos.calm:
 	case <-s.of.chaos.dead:
 	}
@@ -173,9 +192,21 @@ func (s *striker) gaveUp(id sdk.CheckpointID) {
 	}
 }
 
-// counts is how often each point was reached, and whether the strike was carried out.
-func (s *striker) counts() (reached map[seam.Point]int, done bool) {
+// completed notes that a checkpoint completed.
+func (s *striker) completed(id sdk.CheckpointID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.mu.reached), s.mu.done
+	if s.mu.done && id > s.mu.begun {
+		s.mu.report.Completed++
+	}
+}
+
+// counts is how often each point was reached, and what came of the strike, if it was carried out.
+func (s *striker) counts() (reached map[seam.Point]int, report StrikeReport, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	report = s.mu.report
+	// With an exchange that joins all tasks, the death of the reader ends the epoch before it gets to its own.
+	report.Coordinator = report.Coordinator || s.mu.epoch != 0 && s.mu.newest > s.mu.epoch
+	return maps.Clone(s.mu.reached), report, s.mu.done
 }

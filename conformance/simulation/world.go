@@ -14,7 +14,7 @@ import (
 type world struct {
 	plan    *Plan
 	reached map[seam.Point]int
-	struck  int
+	strikes []StrikeReport
 	history *history
 	ledger  *ledger
 	disk    *checkpointtest.Disk
@@ -64,7 +64,7 @@ type Report struct {
 	History    string
 	Stacks     string // of the goroutines of a simulation that hung
 	Reached    map[seam.Point]int
-	Struck     int // strikes that were carried out
+	Strikes    []StrikeReport // of the strikes that were carried out
 }
 
 // Run simulates the plan. It must be called inside a bubble of testing/synctest: it lets virtual time pass.
@@ -74,7 +74,7 @@ func Run(plan *Plan) Report {
 	lives := w.live()
 	return Report{
 		Plan: plan, Lives: lives, Violations: h.violations(), Digest: w.ledger.mu.digest, History: h.String(), Stacks: h.stacks(),
-		Reached: w.reached, Struck: w.struck,
+		Reached: w.reached, Strikes: w.strikes,
 	}
 }
 
@@ -106,12 +106,12 @@ func (w *world) live() int {
 
 // count adds up what a life reached.
 func (w *world) count(l *life) {
-	reached, done := l.striker.counts()
+	reached, report, done := l.striker.counts()
 	for p, n := range reached {
 		w.reached[p] += n
 	}
 	if done {
-		w.struck++
+		w.strikes = append(w.strikes, report)
 	}
 }
 
