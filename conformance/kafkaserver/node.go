@@ -77,6 +77,9 @@ func (n *node) prepare(cluster, voters string, common map[string]string) error {
 		p["advertised.listeners"] = strings.Join(advertised, ",")
 		p["inter.broker.listener.name"] = string(Plaintext)
 	}
+	if _, ok := p["replica.selector.class"]; ok {
+		p["broker.rack"] = Rack(n.id)
+	}
 	return writeProperties(n.properties, p)
 }
 

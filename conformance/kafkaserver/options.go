@@ -44,6 +44,8 @@ type Options struct {
 	Properties map[string]string
 	// FastFailover moves the leaders of a broker that is dead or stopped to others after 3 s instead of 9 s.
 	FastFailover bool
+	// Racks puts each broker into a rack of its own, see [Rack], and lets readers that say where they are fetch from a replica there.
+	Racks bool
 	// Users may log in by SASL PLAIN with a password. [Server.SetSCRAM] makes users for SCRAM-SHA-256 and SCRAM-SHA-512.
 	Users map[string]string
 	// OAuth allows SASL OAUTHBEARER with unsigned tokens, see [UnsignedToken].
@@ -56,11 +58,14 @@ type Options struct {
 	Dir string
 }
 
+// Rack is the name of the rack of a broker, with [Options.Racks].
+func Rack(broker int) string { return "rack-" + strconv.Itoa(broker) }
+
 func (o *Options) sasl() bool { return len(o.Users) > 0 || o.OAuth }
 
 // plain reports that any server will do.
 func (o *Options) plain() bool {
-	return len(o.Properties) == 0 && !o.FastFailover && !o.sasl() && !o.TLS && !o.ACLs
+	return len(o.Properties) == 0 && !o.FastFailover && !o.Racks && !o.sasl() && !o.TLS && !o.ACLs
 }
 
 func (o *Options) validate() error {
@@ -126,6 +131,9 @@ func (o *Options) properties(replicas int, authority *Authority) map[string]stri
 	p["transaction.state.log.replication.factor"] = strconv.Itoa(replicas)
 	if o.FastFailover {
 		maps.Copy(p, fast)
+	}
+	if o.Racks {
+		p["replica.selector.class"] = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 	}
 	if o.ACLs {
 		p["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

@@ -19,6 +19,9 @@ const (
 	requestOverhead = 5 * time.Second
 	// metadataPause is the least time between looks for moved leaders.
 	metadataPause = time.Second
+	// replicaFor is how long a follower in the reader's rack is fetched from before the leader is asked again. The client asks no sooner when
+	// that follower is gone, and by itself not for half an hour. Asking costs one fetch without records.
+	replicaFor = 10 * time.Second
 	// discoveryRetries bounds the attempts of one request of discovery, which is itself repeated.
 	discoveryRetries = 3
 )
@@ -88,6 +91,7 @@ func (s *Source) fetchOptions(log kgo.Logger, hooks kgo.Hook) ([]kgo.Opt, error)
 	}
 	options = append(options,
 		kgo.Rack(s.Rack),
+		kgo.RecheckPreferredReplicaInterval(replicaFor),
 		kgo.ConsumeStartOffset(kgo.NoResetOffset()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchIsolationLevel(s.Isolation.fetchLevel()),
