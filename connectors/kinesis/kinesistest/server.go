@@ -85,10 +85,7 @@ func New(o Options) (*Server, error) {
 		}
 		s.listener = l
 	}
-	s.client = &http.Client{Transport: transport}
-	if o.InMemory {
-		s.client.Transport = detached{transport}
-	}
+	s.client = &http.Client{Transport: detached{transport}}
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	go func() {
 		defer close(s.served)
