@@ -44,6 +44,7 @@
 //   - A position that has expired continues at the oldest record kept, without an error.
 //   - A stream that is being changed already shows its new shards, and keeps taking records.
 //   - A subscription gets an event at once, then when there are records, and every 5 s when there are none. Its bytes a second are not limited.
+//   - It speaks HTTP/1.1, where the SDK now and then gives up a connection whose answer is very fast, in the middle of the answer. [Server.HTTPClient] is without that.
 //   - Requests are neither authenticated nor checked against regions and accounts. Encryption, tags, metrics, policies and channels are missing.
 //
 // It was compared with an independent emulator (see conformance/kinesisserver), not with the service itself.
