@@ -231,7 +231,7 @@ func (f *fetcher) take(fetches kgo.Fetches) []base.Chunk[*kgo.Record] {
 		if len(records) > 0 {
 			last := records[len(records)-1]
 			p.Offset, p.Epoch, p.strikes = last.Offset+1, last.LeaderEpoch, 0
-			chunks = append(chunks, base.Chunk[*kgo.Record]{Split: p.id, Elements: records, Bytes: payloadBytes(records, fetchSamples)})
+			chunks = append(chunks, base.Chunk[*kgo.Record]{Split: p.id, Elements: records, Bytes: memoryOf(records)})
 		}
 		if reached || p.ended() {
 			done.add(p.place())

@@ -113,7 +113,10 @@ func (f *fetcher) nothingLeft(ctx context.Context, p *partition, leader int32) b
 	return false
 }
 
-// fetchRaw fetches one partition at next, outside of the client's own fetching. An answer that does not list the
+// firstBatch as the size of a fetch brings the first batch, whatever its size, and no other: to see that there is one is enough.
+const firstBatch = 1
+
+// fetchRaw fetches the first batch of one partition from next on, outside of the client's own fetching. An answer that does not list the
 // partition is a throttled one and says nothing.
 func (f *fetcher) fetchRaw(ctx context.Context, p *partition, leader int32, next int64) (*kmsg.FetchResponseTopicPartition, bool) {
 	ask := kmsg.NewFetchRequestTopicPartition()
@@ -122,14 +125,14 @@ func (f *fetcher) fetchRaw(ctx context.Context, p *partition, leader int32, next
 	ask.FetchOffset = next
 	ask.LastFetchedEpoch = -1
 	ask.LogStartOffset = -1
-	ask.PartitionMaxBytes = int32(f.source.FetchMaxPartitionBytes)
+	ask.PartitionMaxBytes = firstBatch
 	topic := kmsg.NewFetchRequestTopic()
 	topic.Topic, topic.TopicID = p.Topic, p.TopicID
 	topic.Partitions = append(topic.Partitions, ask)
 	req := kmsg.NewPtrFetchRequest()
 	req.ReplicaID = -1
 	req.SessionEpoch = -1
-	req.MaxBytes = int32(f.source.FetchMaxBytes)
+	req.MaxBytes = firstBatch
 	req.IsolationLevel = f.source.Isolation.level()
 	req.Topics = append(req.Topics, topic)
 

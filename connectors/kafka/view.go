@@ -71,6 +71,12 @@ const (
 	largeRecord = 1 << 10
 )
 
+// memoryOf estimates what fetched records occupy. Of small records, of which a fetch may bring a million, the client's structures are
+// by far the larger part.
+func memoryOf(records []*kgo.Record) int64 {
+	return payloadBytes(records, fetchSamples) + int64(len(records))*memoryOfRecord
+}
+
 // payloadBytes estimates the payload of records from that many samples, at least two; it is exact for few or large records.
 func payloadBytes(records []*kgo.Record, samples int) int64 {
 	if len(records) <= samples {
