@@ -248,25 +248,3 @@ func TestSeedsReachEveryPoint(t *testing.T) {
 	}
 	t.Logf("%d strikes; %v", struck, slices.Sorted(maps.Keys(reached)))
 }
-
-// The same input under other parallelisms, exchanges, batch sizes, budgets, intervals, faults and crashes gives the same output.
-func TestOptionsFaultsAndCrashesChangeNoOutput(t *testing.T) {
-	t.Parallel()
-	inputs, variants := uint64(8), uint64(6)
-	if testing.Short() {
-		inputs = 2
-	}
-	for seed := range inputs {
-		plan := simulation.NewPlan(1_000_000 + seed)
-		want := plan.Digest()
-		for by := range variants {
-			r := simulate(t, plan.Vary(by))
-			if len(r.Violations) > 0 {
-				t.Errorf("variant %d\n%s\n%s\n%s", by, strings.Join(r.Violations, "\n"), r.Plan, r.History)
-			}
-			if r.Digest != want {
-				t.Errorf("seed %d, variant %d: the output's digest is %x, want %x\n%s", plan.Seed, by, r.Digest, want, r.Plan)
-			}
-		}
-	}
-}
