@@ -10,7 +10,7 @@
 // first, which ready case a select takes, in which order timers of the same instant fire, where the walk through a map begins, and
 // when a goroutine is interrupted. In a run that fails once in a thousand times, it is one of these that made it fail.
 //
-// So sim compiles the tests of package simulation with five small edits of the Go runtime, given to the compiler as an overlay
+// So sim compiles the tests of package simulation with a few small edits of the Go runtime, given to the compiler as an overlay
 // (go build -overlay): nothing is installed or changed on disk. Inside of a bubble of testing/synctest these choices are then drawn
 // from the seed, and a goroutine is never interrupted. The order of goroutines is not only fixed but varied: each seed has another
 // one. With one processor per process a seed is the same program every time; sim starts one process per processor.
