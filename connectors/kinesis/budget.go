@@ -40,6 +40,16 @@ func (b *budget) take(now time.Time) time.Duration {
 	return 0
 }
 
+// sent says that the call that was counted last goes out only now: something had to be asked for first.
+func (b *budget) sent(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last := (b.next + callsPerSecond - 1) % callsPerSecond
+	if now.After(b.calls[last]) {
+		b.calls[last] = now
+	}
+}
+
 // paid counts what a call that began then has brought.
 func (b *budget) paid(began time.Time, bytes int64) {
 	b.wait(began.Add(time.Duration(bytes) * time.Second / bytesPerSecond))

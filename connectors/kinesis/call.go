@@ -14,7 +14,7 @@ import (
 
 // request is what a call goroutine is given: copies, because the shard belongs to the fetcher.
 type request struct {
-	shard     *shard // only handed back
+	shard     *shard // handed back; nothing of it but the budget, which is everybody's, is touched here
 	split     Split
 	iterator  string
 	confirmed bool
@@ -64,6 +64,7 @@ func (c *caller) run(ctx context.Context, q request) result {
 		}
 		r.iterator = iterator
 	}
+	q.shard.budget.sent(time.Now())
 	out, at, err := c.service.records(ctx, r.iterator, int32(c.service.source.MaxRecords))
 	if err != nil {
 		c.failed(ctx, &r, "GetRecords", err)

@@ -79,6 +79,8 @@ type Source struct {
 
 	// Client adds options to the AWS clients of this source, after its own. Options that change retries break what this package promises.
 	Client []func(*kinesis.Options)
+
+	pageSize int32 // shards of one page of a list; 0 is what the service likes
 }
 
 var (

@@ -2,6 +2,7 @@ package kinesis
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,19 +12,38 @@ import (
 	"github.com/penstock-dev/penstock/sdk"
 )
 
-func TestE23E43ThousandsOfShardsComeInPages(t *testing.T) {
+func TestE23ShardsThatComeInPagesAreTheSame(t *testing.T) {
 	t.Parallel()
-	inWorld(t, 2500, nil, func(w *world) {
+	for _, size := range []int32{1, 2, 100} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, 30, func(s *Source) { s.pageSize = size }, func(w *world) {
+				w.start()
+				if !w.until(time.Minute, func() bool { return len(w.held()) == 30 }) {
+					t.Fatalf("%v are held, error %v", w.held(), w.failed)
+				}
+				if n, want := w.srv.Calls("ListShards"), (30+int(size)-1)/int(size); n != want {
+					t.Errorf("%d calls, want %d", n, want)
+				}
+			})
+		})
+	}
+}
+
+func TestE43ThousandsOfShardsAreDiscoveredAndAssigned(t *testing.T) {
+	t.Parallel()
+	const shards = 2500
+	inWorld(t, shards, func(s *Source) { s.PollInterval = time.Minute }, func(w *world) {
 		w.readers = 4
 		w.start()
-		if !w.until(time.Minute, func() bool { return len(w.held()) == 2500 }) {
+		if !w.until(time.Minute, func() bool { return len(w.held()) == shards }) {
 			t.Fatalf("%d shards are held, error %v", len(w.held()), w.failed)
 		}
 		if n := w.srv.Calls("ListShards"); n != 3 {
 			t.Errorf("%d calls", n)
 		}
 		w.checkpoint()
-		if n := len(w.last.state.Data); n > 40*2500 {
+		if n := len(w.last.state.Data); n > 12*shards {
 			t.Errorf("the state has %d bytes", n)
 		}
 	})
@@ -37,10 +57,10 @@ func TestE24E25AListThatFailsHalfWayChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, 1200, nil, func(w *world) {
+			inWorld(t, 12, func(s *Source) { s.pageSize = 5 }, func(w *world) {
 				fault := w.srv.Inject(kinesistest.Fault{Operation: "ListShards", Skip: 1, Effect: effect})
 				w.start()
-				if !w.until(time.Minute, func() bool { return len(w.held()) == 1200 }) {
+				if !w.until(time.Minute, func() bool { return len(w.held()) == 12 }) {
 					t.Fatalf("%d shards are held, error %v", len(w.held()), w.failed)
 				}
 				if fault.Hits() != 1 {

@@ -426,9 +426,6 @@ func TestMemoryIsBoundedOverReadersAndNoneStarves(t *testing.T) {
 		w.start()
 		w.arrive(200)
 		w.run(2 * time.Second)
-		if n := share("x", 1); n.inFlight() != 0 {
-			t.Error("a stream that nobody reads has bytes in flight")
-		}
 		if v, _ := w.metrics.get("in_flight_bytes"); v > 21<<20 {
 			t.Errorf("%v bytes in flight", v)
 		}

@@ -163,6 +163,9 @@ func (v *service) list(ctx context.Context, filter *types.ShardFilter) ([]types.
 
 func (v *service) listOnce(ctx context.Context, filter *types.ShardFilter) (shards []types.Shard, err error) {
 	input := &kinesis.ListShardsInput{StreamName: v.stream(), StreamARN: v.arn(), ShardFilter: filter}
+	if v.source.pageSize > 0 {
+		input.MaxResults = &v.source.pageSize
+	}
 	for range maxPages {
 		out, err := v.page(ctx, input)
 		if err != nil {
@@ -172,7 +175,7 @@ func (v *service) listOnce(ctx context.Context, filter *types.ShardFilter) (shar
 		if aws.ToString(out.NextToken) == "" {
 			return shards, nil
 		}
-		input = &kinesis.ListShardsInput{NextToken: out.NextToken} // it stands for everything else
+		input = &kinesis.ListShardsInput{NextToken: out.NextToken, MaxResults: input.MaxResults} // the token stands for everything else
 	}
 	return nil, fmt.Errorf("kinesis: stream %q: its list of shards has no end after %d pages", v.source.name(), maxPages)
 }
