@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -37,9 +38,10 @@ type task struct {
 	gate    *exchange.Gate // takes the barriers that come out of the reader
 
 	// the world's lock guards what follows.
-	reader   *modelReader
-	delivery Delivery
-	held     chan struct{} // closed when the reader may go on
+	reader *modelReader
+	held   chan struct{} // closed when the reader may go on
+
+	delivery atomic.Uint32 // a Delivery; offers come with the lock held and without
 }
 
 // prepare makes the next attempt, with what it is restored with.
@@ -47,7 +49,8 @@ func (t *task) prepare(splits []protocol.Split) {
 	t.w.mu.Lock()
 	defer t.w.mu.Unlock()
 	t.w.attempt++
-	t.attempt, t.delivery, t.reader = t.w.attempt, Well, nil
+	t.attempt, t.reader = t.w.attempt, nil
+	t.deliver(Well)
 	t.held = make(chan struct{})
 	close(t.held)
 	t.loop = reader.New(reader.Config{
@@ -81,11 +84,7 @@ func (t *task) open() bool {
 }
 
 // deliver says how commands reach the reader from now on.
-func (t *task) deliver(d Delivery) {
-	t.w.mu.Lock()
-	defer t.w.mu.Unlock()
-	t.delivery = d
-}
+func (t *task) deliver(d Delivery) { t.delivery.Store(uint32(d)) }
 
 // hold keeps the reader from its commands, or lets it go on.
 func (t *task) hold(hold bool) {
@@ -139,7 +138,7 @@ func (t *task) Offer(e *protocol.Envelope) protocol.Ack {
 	if e.Kind.Reserved() {
 		return box.Offer(e)
 	}
-	switch t.delivery { // the world's lock is held, or the test waits
+	switch Delivery(t.delivery.Load()) {
 	case Well:
 	case Refused:
 		return later
