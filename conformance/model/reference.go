@@ -42,13 +42,13 @@ type reference struct {
 // cut is what a checkpoint contains.
 type cut struct {
 	id          sdk.CheckpointID
-	unassigned  map[sdk.SplitID]bool
+	unassigned  []sdk.SplitID
 	held, ended map[sdk.SplitID]sdk.ReaderID
 }
 
 // newReference is a job that has discovered some splits.
 func newReference(splits []sdk.SplitID) *reference {
-	r := &reference{where: map[sdk.SplitID]spot{}}
+	r := &reference{where: map[sdk.SplitID]spot{}, last: &cut{}}
 	for _, id := range splits {
 		r.where[id] = spot{}
 	}
@@ -94,17 +94,10 @@ func (r *reference) failReader(reader sdk.ReaderID) {
 			continue
 		}
 		r.where[id] = spot{place: limbo}
-		if by, ok := r.durable()[id]; ok && by == reader {
+		if by, ok := r.last.held[id]; ok && by == reader {
 			r.where[id] = spot{held, reader, 0}
 		}
 	}
-}
-
-func (r *reference) durable() map[sdk.SplitID]sdk.ReaderID {
-	if r.last == nil {
-		return nil
-	}
-	return r.last.held
 }
 
 // failCoordinator: readers keep what they have.
@@ -122,9 +115,7 @@ func (r *reference) failAll(now map[sdk.SplitID]sdk.ReaderID) {
 			r.where[id] = spot{held, by, 0}
 		}
 	}
-	if r.last != nil {
-		r.last.held = now // a reader that fails again goes on with these
-	}
+	r.last.held = now // a reader that fails again goes on with these
 }
 
 // reconcile: a new epoch begins, and its enumerator has these splits: all that nobody has.
@@ -166,10 +157,8 @@ func (r *reference) all(p place, reader sdk.ReaderID) []sdk.SplitID {
 
 // snapshot: the enumerator is snapshotted.
 func (r *reference) snapshot(id sdk.CheckpointID) {
-	r.pending = &cut{id: id, unassigned: map[sdk.SplitID]bool{}, held: map[sdk.SplitID]sdk.ReaderID{}, ended: map[sdk.SplitID]sdk.ReaderID{}}
-	for _, s := range r.all(unassigned, -1) {
-		r.pending.unassigned[s] = true
-	}
+	r.pending = &cut{id: id, held: map[sdk.SplitID]sdk.ReaderID{}, ended: map[sdk.SplitID]sdk.ReaderID{}}
+	r.pending.unassigned = r.all(unassigned, -1)
 }
 
 // snapshotReader: a reader is snapshotted.
@@ -197,7 +186,7 @@ func (r *reference) complete(parts map[sdk.ReaderID][2][]sdk.SplitID) {
 			r.same(fmt.Sprintf("checkpoint %d: part %d of reader %d has", c.id, i, reader), fresh, mine)
 		}
 	}
-	for s := range c.unassigned {
+	for _, s := range c.unassigned {
 		if _, ok := c.held[s]; ok {
 			r.wrong("checkpoint %d has split %s with the enumerator and with a reader", c.id, s)
 		}
