@@ -107,12 +107,11 @@ func (r *reference) failCoordinator() { r.epoch++ }
 func (r *reference) failAll(now map[sdk.SplitID]sdk.ReaderID) {
 	r.epoch++
 	for id, at := range r.where {
-		if at.place == gone {
-			continue
-		}
-		r.where[id] = spot{place: limbo}
-		if by, ok := now[id]; ok {
+		switch by, ok := now[id]; {
+		case ok:
 			r.where[id] = spot{held, by, 0}
+		case at.place != gone:
+			r.where[id] = spot{place: limbo}
 		}
 	}
 	r.last.held = now // a reader that fails again goes on with these
@@ -120,10 +119,8 @@ func (r *reference) failAll(now map[sdk.SplitID]sdk.ReaderID) {
 
 // reconcile: a new epoch begins, and its enumerator has these splits: all that nobody has.
 func (r *reference) reconcile(list []sdk.SplitID) {
-	for id, at := range r.where {
-		if at.place == limbo {
-			r.where[id] = spot{}
-		}
+	for _, id := range r.all(limbo, -1) {
+		r.where[id] = spot{}
 	}
 	r.checkEnumerator("a new epoch", list)
 }
@@ -181,9 +178,8 @@ func (r *reference) complete(parts map[sdk.ReaderID][2][]sdk.SplitID) {
 	r.pending, r.last = nil, c
 	for reader, part := range parts {
 		for i, want := range []map[sdk.SplitID]sdk.ReaderID{c.held, c.ended} {
-			mine := slices.DeleteFunc(slices.Sorted(maps.Keys(want)), func(s sdk.SplitID) bool { return want[s] != reader })
 			fresh := slices.DeleteFunc(part[i], func(s sdk.SplitID) bool { return r.where[s].place == gone }) // whoever has not heard repeats it
-			r.same(fmt.Sprintf("checkpoint %d: part %d of reader %d has", c.id, i, reader), fresh, mine)
+			r.same(fmt.Sprintf("checkpoint %d: part %d of reader %d has", c.id, i, reader), fresh, slices.DeleteFunc(slices.Sorted(maps.Keys(want)), func(s sdk.SplitID) bool { return want[s] != reader }))
 		}
 	}
 	for _, s := range c.unassigned {
@@ -198,9 +194,7 @@ func (r *reference) complete(parts map[sdk.ReaderID][2][]sdk.SplitID) {
 
 // settled checks that nothing is on its way any more.
 func (r *reference) settled() {
-	for _, p := range []place{sent, limbo} {
-		if left := r.all(p, -1); len(left) > 0 {
-			r.wrong("at rest %v are %s somebody", left, p)
-		}
+	if left := append(r.all(sent, -1), r.all(limbo, -1)...); len(left) > 0 {
+		r.wrong("at rest %v are on their way", left)
 	}
 }
