@@ -160,6 +160,7 @@ type sinkLink struct {
 	quiet  limitedLog // for what clients say
 	health *health
 	asking *kgo.Client // nil before open
+	raises bool        // the end of a transaction raises the producer's epoch; known after open
 }
 
 func newSinkLink(s Sink, ctx sdk.WriterContext) sinkLink {
@@ -172,11 +173,11 @@ func newSinkLink(s Sink, ctx sdk.WriterContext) sinkLink {
 func (l *sinkLink) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
-	asking, err := l.sink.askClient(ctx, clientLog{l.quiet}, l.health)
+	asking, raises, err := l.sink.askClient(ctx, clientLog{l.quiet}, l.health)
 	if err != nil {
 		return err
 	}
-	l.asking = asking
+	l.asking, l.raises = asking, raises
 	return l.sink.check(ctx, cluster{asking, loginText(l.sink.SASL)})
 }
 

@@ -96,33 +96,34 @@ func (s *Sink) codec() kgo.CompressionCodec {
 // producer's epoch.
 const transactionFeature = "transaction.version"
 
-// askClient makes the client for raw requests, after it has logged in. The caller closes it.
+// askClient makes the client for raw requests, after it has logged in. The caller closes it. raises reports that the end of a transaction
+// raises the producer's epoch.
 //
 // A request to end a transaction in its newest version means the protocol of level 2 to a broker, whatever the cluster's level is.
 // It must be the protocol under which the transaction was written, so on other clusters the client does not know that version.
-func (s *Sink) askClient(ctx context.Context, log kgo.Logger, hooks kgo.Hook) (*kgo.Client, error) {
+func (s *Sink) askClient(ctx context.Context, log kgo.Logger, hooks kgo.Hook) (client *kgo.Client, raises bool, err error) {
 	options, err := s.commonOptions(log, hooks)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	client, err := newClient(append(options, s.Client...))
-	if err != nil {
-		return nil, err
+	if client, err = newClient(append(options, s.Client...)); err != nil {
+		return nil, false, err
 	}
 	versions, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, client)
 	if err != nil {
 		client.Close()
-		return nil, unreachable(ctx, err, loginText(s.SASL))
+		return nil, false, unreachable(ctx, err, loginText(s.SASL))
 	}
 	for i := range versions.FinalizedFeatures {
 		if f := &versions.FinalizedFeatures[i]; f.Name == transactionFeature && f.MaxVersionLevel >= 2 {
-			return client, nil
+			return client, true, nil
 		}
 	}
 	client.Close()
 	older := kversion.Stable()
 	older.SetMaxKeyVersion(int16(kmsg.EndTxn), 4)
-	return newClient(append(append(options, kgo.MaxVersions(older)), s.Client...))
+	client, err = newClient(append(append(options, kgo.MaxVersions(older)), s.Client...))
+	return client, false, err
 }
 
 // check asks for what can be known to be wrong before anything is written.

@@ -118,11 +118,10 @@ func (w *transactionWriter) Restore(ctx context.Context, blobs [][]byte) error {
 
 // notOlder looks for transactions that were committed after the restored checkpoint. A commit follows its checkpoint, so there are none
 // when that is the newest one. It sees an id of the checkpoint under which another transaction was committed since, so not before
-// the ids have gone round: what is a few checkpoints older may pass, and everything does
-// where the end of a transaction raises no epoch (transaction.version below 2).
+// the ids have gone round: what is a few checkpoints older may pass.
 func (w *transactionWriter) notOlder(all []*prepared, now map[string]standing) error {
 	for _, p := range all {
-		if s := now[p.ID]; !s.committedAfter(p) {
+		if s := now[p.ID]; !s.committedAfter(p, w.raises) {
 			continue
 		}
 		err := fmt.Errorf("%w: checkpoint %d was restored, and transactional id %q of it has committed another transaction since: "+
@@ -140,12 +139,17 @@ func (w *transactionWriter) notOlder(all []*prepared, now map[string]standing) e
 // lastEpoch is from where on the end of a transaction may bring a new producer id, which begins with epoch 0.
 const lastEpoch = math.MaxInt16 - 2
 
-// committedAfter reports that the last transaction under p's id is a younger one, and committed. The end of p itself raises the epoch by one.
-func (s standing) committedAfter(p *prepared) bool {
+// committedAfter reports that the last transaction under p's id is a younger one, and committed. Where ends raise the epoch, that of p
+// itself did so by one.
+func (s standing) committedAfter(p *prepared, raises bool) bool {
 	if s.state != stateCommitted && s.state != stateCommitting || p.Epoch >= lastEpoch {
 		return false
 	}
-	return s.producerID != p.ProducerID || s.epoch > p.Epoch+1
+	own := p.Epoch
+	if raises {
+		own++
+	}
+	return s.producerID != p.ProducerID || s.epoch > own
 }
 
 // sweep takes over the ids of the job, but for those of prepared whose last transaction is the prepared one: the commit has ended

@@ -41,6 +41,7 @@ var sinkScenarios = map[string]func(*testing.T, *target){
 	"close aborts what is not prepared":                              testSinkClose,
 	"too many prepared transactions are an error":                    testSinkTooMany,
 	"ids stay few":                         testSinkFewIDs,
+	"no two transactions share an epoch":   testSinkEpochs,
 	"other jobs are left alone":            testSinkOtherJob,
 	"partitions by key as the Java client": testSinkJavaPartitions,
 	"partitions kept":                      testSinkKeep,
@@ -63,8 +64,7 @@ func TestSinkOnARealBroker(t *testing.T) {
 	s := kafkaserver.Start(t, kafkaserver.Options{})
 	g := &target{addrs: s.Addrs(), real: true}
 	runSinkScenarios(t, g)
-	// The embedded broker does not say that the last transaction of an id was committed, and where transactions do not raise the epoch
-	// nobody can tell two of them apart.
+	// The embedded broker does not say that the last transaction of an id was committed.
 	t.Run("a restore of an older checkpoint repeats nothing unasked", func(t *testing.T) { testSinkOlder(t, g) })
 }
 
@@ -420,6 +420,25 @@ func testSinkExpiresInHand(t *testing.T, g *target) {
 		t.Errorf("a transaction that expired while it was written: %v", err)
 	}
 	g.wantNumbers()
+}
+
+// A commit that is repeated must never end another transaction, so nothing but the stored producer id and epoch may identify it.
+func testSinkEpochs(t *testing.T, g *target) {
+	g = g.fresh(t, 1)
+	w := g.writer(0)
+	w.restore()
+	seen, defaults := make(map[key]bool), g.sink.withDefaults()
+	for i := range 8 { // more than there are ids
+		w.write(i*10, i*10+10)
+		data := w.prepare(sdk.CheckpointID(i + 1))
+		p, err := defaults.decodePrepared(data, g.job)
+		g.must(err)
+		if seen[p.key()] {
+			t.Errorf("transaction %d has producer %d epoch %d, and so had one before it", i+1, p.ProducerID, p.Epoch)
+		}
+		seen[p.key()] = true
+		w.commitAll(data)
+	}
 }
 
 func testSinkReusedID(t *testing.T, g *target) {
@@ -919,6 +938,7 @@ func TestSinkOnTransactionsOfLevelOne(t *testing.T) {
 		return true
 	})
 	runSinkScenarios(t, g)
+	t.Run("a restore of an older checkpoint repeats nothing unasked", func(t *testing.T) { testSinkOlder(t, g) })
 }
 
 func TestSinkErrorsOfALoginWithoutRights(t *testing.T) {

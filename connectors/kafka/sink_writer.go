@@ -169,6 +169,9 @@ func (w *transactionWriter) commit(ctx context.Context, p *prepared) error {
 func (w *transactionWriter) settle(k key, t *transaction) {
 	delete(w.open, k)
 	w.metrics.prepared.Set(float64(len(w.open)))
+	if !w.raises {
+		t.slot.drop() // the next client takes the id over, which raises the epoch: no two transactions must share one
+	}
 	w.pool.committed(t.slot)
 }
 
