@@ -87,6 +87,17 @@ func (l login) password(t *testing.T, user, password string) {
 			t.Fatal(err)
 		}
 	}
+	// The controller has it; the broker learns of it a little later.
+	s := l.source(kafkaserver.SASLPlaintext)
+	s.SASL = &SASL{Mechanism: ScramSHA512, User: user, Password: password}
+	limit := time.After(30 * time.Second)
+	for err := probe(t, s); err != nil; err = probe(t, s) {
+		select {
+		case <-limit:
+			t.Fatalf("the broker does not know the password of %s: %v", user, err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 func (l login) source(listener kafkaserver.Listener) *Source {
