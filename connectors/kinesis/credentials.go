@@ -65,6 +65,7 @@ func (s *Source) connect(ctx context.Context) (client *kinesis.Client, provider 
 	}).WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConnsPerHost, t.IdleConnTimeout, t.TLSHandshakeTimeout = idlePerHost, idleTimeout, tlsHandshake
 	}))}
+	load = append(load, config.WithLogger(logging.Nop{})) // it would print to stderr; what matters comes back as an error
 	if region := s.region(); region != "" {
 		load = append(load, config.WithRegion(region))
 	}
@@ -84,7 +85,7 @@ func (s *Source) connect(ctx context.Context) (client *kinesis.Client, provider 
 	closeIdle = func() {}
 	if made, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok { // with the authorities of AWS_CA_BUNDLE; from here on it is ours to close
 		transport := made.GetTransport()
-		cfg.HTTPClient = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		cfg.HTTPClient = &http.Client{Transport: detached{transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		closeIdle = transport.CloseIdleConnections
 	}
 	if c := s.Credentials; c.RoleARN != "" {
@@ -100,7 +101,6 @@ func (s *Source) connect(ctx context.Context) (client *kinesis.Client, provider 
 	}
 	client = kinesis.NewFromConfig(cfg, func(o *kinesis.Options) {
 		o.Retryer = aws.NopRetryer{}
-		o.Logger = logging.Nop{} // it would print to stderr; what matters comes back as an error
 		if s.Endpoint != "" {
 			o.BaseEndpoint = aws.String(s.Endpoint)
 		}

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
 	"github.com/penstock-dev/penstock/connectors/kinesis/lineage"
 )
 
@@ -54,7 +57,18 @@ type ServiceError struct {
 }
 
 func (e *ServiceError) Error() string {
-	return fmt.Sprintf("%v: stream %q: %s: %v: %s", e.Sentinel, e.Stream, e.Operation, e.Err, e.Remedy)
+	return fmt.Sprintf("%v: stream %q: %s: %s: %s", e.Sentinel, e.Stream, e.Operation, brief(e.Err), e.Remedy)
+}
+
+// brief is what of the SDK's error is worth reading: what the service said, or why nothing was sent to it.
+func brief(err error) string {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return api.ErrorCode() + ": " + api.ErrorMessage()
+	}
+	if send, ok := errors.AsType[*smithyhttp.RequestSendError](err); ok {
+		return send.Err.Error()
+	}
+	return err.Error()
 }
 
 // Unwrap returns the sentinel and the cause.
@@ -74,7 +88,7 @@ type ShardError struct {
 func (e *ShardError) Error() string {
 	text := fmt.Sprintf("kinesis: stream %q shard %s %s: %s", e.Stream, e.Shard, e.Position, e.Problem)
 	if e.Err != nil {
-		text += fmt.Sprintf(" (%v)", e.Err)
+		text += " (" + brief(e.Err) + ")"
 	}
 	return text + ": " + e.Remedy
 }

@@ -1,6 +1,7 @@
 package kinesis
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -39,11 +40,7 @@ func (s Split) SplitID() sdk.SplitID { return sdk.SplitID(s.Shard) }
 
 // Describe implements [sdk.Describer].
 func (s Split) Describe() []sdk.Attribute {
-	kind, sequence, part, seen := s.Position.Kind, "-", "-", "-"
-	text := map[lineage.Kind]string{
-		lineage.Unresolved: "unresolved", lineage.TrimHorizon: "trim horizon", lineage.AtTimestamp: "at time",
-		lineage.AtSequence: "at", lineage.AfterSequence: "after",
-	}[kind]
+	sequence, part, seen := "-", "-", "-"
 	if s.Position.Sequence != "" {
 		sequence = s.Position.Sequence
 	}
@@ -65,7 +62,7 @@ func (s Split) Describe() []sdk.Attribute {
 		stop = stamp(s.Stop)
 	}
 	return []sdk.Attribute{
-		{Name: "read", Value: text},
+		{Name: "read", Value: s.readFrom()},
 		{Name: "sequence", Value: sequence},
 		{Name: "part", Value: part},
 		{Name: "time", Value: seen},
@@ -73,6 +70,25 @@ func (s Split) Describe() []sdk.Attribute {
 		{Name: "end", Value: end},
 		{Name: "children", Value: children},
 	}
+}
+
+// readFrom says in words what is read next.
+func (s Split) readFrom() string {
+	switch p := s.Position; p.Kind {
+	case lineage.TrimHorizon:
+		return "from the oldest record"
+	case lineage.AtTimestamp:
+		return "from " + stamp(p.Millis)
+	case lineage.AtSequence:
+		return "from " + p.Sequence
+	case lineage.AfterSequence:
+		if p.Sub != lineage.Whole {
+			return fmt.Sprintf("after %s part %d", p.Sequence, p.Sub)
+		}
+		return "after " + p.Sequence
+	case lineage.Unresolved:
+	}
+	return "-"
 }
 
 func stamp(millis int64) string {

@@ -55,9 +55,8 @@ type pipeAddr struct{}
 func (pipeAddr) Network() string { return "pipe" }
 func (pipeAddr) String() string  { return "kinesistest.invalid:80" }
 
-// detached sends requests with bodies of their own. The SDK closes a body as soon as the answer is there, and its body then ends with an error. A server in the
-// same process may answer before the transport has looked for the end of the body, which it does after the last byte was taken; it then gives up the
-// connection in the middle of the answer. Large pages and subscriptions failed so now and then, over loopback too.
+// detached sends requests with bodies of their own. The SDK closes a body as soon as the answer is there. When the transport has not yet seen
+// the end of the body, which it looks for after the last byte, it then gives up the connection in the middle of the answer.
 type detached struct{ *http.Transport }
 
 // RoundTrip is of http.RoundTripper.

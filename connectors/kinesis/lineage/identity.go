@@ -7,8 +7,11 @@ import (
 	"github.com/penstock-dev/penstock/sdk"
 )
 
-// compare reports what of the configuration is not what the state was made for.
+// compare reports what of the configuration is not what the state was made for. Without a configuration, as in tools, everything fits.
 func compare(stored, configured []sdk.Attribute) error {
+	if configured == nil {
+		return nil
+	}
 	now := make(map[string]string, len(configured))
 	for _, a := range configured {
 		now[a.Name] = a.Value

@@ -17,7 +17,7 @@ type Config struct {
 	Misses int
 	// Parallelism is the number of readers.
 	Parallelism int
-	// Identity is the configuration that the state depends on. It is stored, and compared when a state is read.
+	// Identity is the configuration that the state depends on. It is stored, and compared when a state is read; nil compares nothing.
 	Identity []sdk.Attribute
 }
 

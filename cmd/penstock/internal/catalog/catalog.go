@@ -7,6 +7,7 @@ package catalog
 import (
 	"io"
 
+	"github.com/penstock-dev/penstock/cmd/penstock/internal/inspect"
 	"github.com/penstock-dev/penstock/cmd/penstock/internal/option"
 	"github.com/penstock-dev/penstock/runtime/connector"
 	"github.com/penstock-dev/penstock/sdk"
@@ -21,6 +22,8 @@ type Source struct {
 	New func() (options option.Group, build func() (Built, error))
 	// Blame names the option that an error of a running job is most probably about, or returns "". Nil knows none.
 	Blame func(err error) string
+	// Lineage shows the splits of an enumerator's state by descent, where they have one; finished ended with the same checkpoint. Nil shows none.
+	Lineage func(state sdk.VersionedBytes, finished []sdk.SplitID) ([]inspect.Descent, error)
 }
 
 // Built is a source made from its options.

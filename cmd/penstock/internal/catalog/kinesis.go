@@ -3,15 +3,18 @@ package catalog
 import (
 	"errors"
 
+	"github.com/penstock-dev/penstock/cmd/penstock/internal/inspect"
 	"github.com/penstock-dev/penstock/cmd/penstock/internal/option"
 	"github.com/penstock-dev/penstock/connectors/kinesis"
+	"github.com/penstock-dev/penstock/connectors/kinesis/lineage"
 	"github.com/penstock-dev/penstock/runtime/connector"
+	"github.com/penstock-dev/penstock/sdk"
 )
 
 func kinesisSource() Source {
 	return Source{
 		Name: "kinesis", Summary: "Reads a stream of Amazon Kinesis Data Streams, through resharding in order, by polling or with enhanced fan-out.", Guarantee: "exactly once with a transactional sink",
-		Blame: kinesisBlame,
+		Blame: kinesisBlame, Lineage: kinesisLineage,
 		New: func() (option.Group, func() (Built, error)) {
 			s := &kinesis.Source{
 				Start: kinesis.TrimHorizon(), LatestBy: kinesis.ByClock, OnLost: kinesis.Fail, ScanTimeout: kinesis.DefaultScanTimeout,
@@ -93,4 +96,36 @@ func kinesisBlame(err error) string {
 		return "stream"
 	}
 	return ""
+}
+
+// kinesisLineage shows where each shard stood, with the ends that the same checkpoint made durable.
+func kinesisLineage(state sdk.VersionedBytes, finished []sdk.SplitID) ([]inspect.Descent, error) {
+	top, err := lineage.Decode(state, lineage.Config{})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range finished {
+		top.Finished(string(id), lineage.AtEnd, nil)
+	}
+	nodes := top.Nodes()
+	rows := make([]inspect.Descent, len(nodes))
+	for i, n := range nodes {
+		rows[i] = inspect.Descent{Split: n.ID, Parents: n.Parents, State: n.State.String(), Notes: []string{}}
+		for _, note := range []struct {
+			is   bool
+			text string
+		}{
+			{n.Outside, "before the start"},
+			{n.Skipped, "ended before the start"},
+			{n.Lost, "lost"},
+			{n.Gone, "not listed any more, and not read to its end"},
+			{n.Closed && n.State != lineage.Completed && n.State != lineage.Draining, "closed"},
+			{!n.Held && n.Position.Concrete(), "from " + n.Position.String()},
+		} {
+			if note.is {
+				rows[i].Notes = append(rows[i].Notes, note.text)
+			}
+		}
+	}
+	return rows, nil
 }

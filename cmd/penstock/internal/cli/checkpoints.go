@@ -110,6 +110,9 @@ func (c *command) showCheckpoint(ctx context.Context, path, id string, asJSON bo
 		return failed(fmt.Errorf("penstock: %w", err))
 	}
 	view := inspect.NewView(m, info.Path, info.Size, c.describe(m.Connector))
+	if source, ok := c.catalog.Source(m.Connector); ok && source.Lineage != nil {
+		view.AddLineage(m, source.Lineage)
+	}
 	if asJSON {
 		return c.printJSON(view)
 	}

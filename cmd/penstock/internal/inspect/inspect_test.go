@@ -72,3 +72,42 @@ func TestUnknownConnectorAndNoSplits(t *testing.T) {
 		t.Errorf("got %s, %v", b, err)
 	}
 }
+
+func TestLineageIsPrintedAsATree(t *testing.T) {
+	m := manifest()
+	v := inspect.NewView(m, "f", 1, nil)
+	v.AddLineage(m, func(_ sdk.VersionedBytes, finished []sdk.SplitID) ([]inspect.Descent, error) {
+		if len(finished) != 1 || finished[0] != "orders-3" {
+			t.Errorf("finished: %v", finished)
+		}
+		return []inspect.Descent{
+			{Split: "a", State: "completed"},
+			{Split: "b", Parents: []string{"a"}, State: "completed"},
+			{Split: "c", Parents: []string{"a"}, State: "draining"},
+			{Split: "d", Parents: []string{"b", "c"}, State: "pending parent", Notes: []string{"from trim horizon"}},
+			{Split: "e", Parents: []string{"gone"}, State: "active"},
+		}, nil
+	})
+	var out strings.Builder
+	if err := v.WriteTable(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+LINEAGE
+a  completed
+├─ b  completed
+│  └─ d  pending parent, from trim horizon, also of c
+└─ c  draining
+e  active
+`
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	v.AddLineage(m, func(sdk.VersionedBytes, []sdk.SplitID) ([]inspect.Descent, error) {
+		return nil, errors.New("version 9")
+	})
+	out.Reset()
+	if err := v.WriteTable(&out); err != nil || !strings.HasSuffix(out.String(), "lineage: version 9\n") {
+		t.Errorf("got %q, %v", out.String(), err)
+	}
+}

@@ -22,7 +22,10 @@ func (v View) WriteTable(out io.Writer) error {
 	if err := v.writeSplits(out); err != nil {
 		return err
 	}
-	return v.writeAssignments(out)
+	if err := v.writeAssignments(out); err != nil {
+		return err
+	}
+	return v.writeLineage(out)
 }
 
 // kind is what a person calls it: a job stops with a savepoint.
@@ -34,7 +37,7 @@ func kind(k string) string {
 }
 
 // hidden attributes: in the split's name already, or for machines.
-var hidden = []string{"topic", "partition", "start", "topic id"}
+var hidden = []string{"topic", "partition", "start", "topic id", "sequence", "part", "children"}
 
 func (v View) writeSplits(out io.Writer) error {
 	if len(v.Splits) == 0 {

@@ -31,6 +31,8 @@ type View struct {
 	Prepared    int              `json:"prepared_bytes"`
 	Splits      []Split          `json:"splits"`
 	Assignments []Assignment     `json:"assignments"`
+	Lineage     []Descent        `json:"lineage,omitempty"` // of splits that have one, ascending
+	Problem     string           `json:"lineage_problem,omitempty"`
 }
 
 // Split is one split of a reader.
