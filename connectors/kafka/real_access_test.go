@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/penstock-dev/penstock/conformance/kafkaserver"
 )
@@ -88,10 +89,14 @@ func (l login) password(t *testing.T, user, password string) {
 		}
 	}
 	// The controller has it; the broker learns of it a little later.
-	s := l.source(kafkaserver.SASLPlaintext)
-	s.SASL = &SASL{Mechanism: ScramSHA512, User: user, Password: password}
+	client, err := kgo.NewClient(kgo.SeedBrokers(l.server.ListenerAddrs(kafkaserver.SASLPlaintext)...),
+		kgo.SASL(scram.Auth{User: user, Pass: password}.AsSha512Mechanism()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
 	limit := time.After(30 * time.Second)
-	for err := probe(t, s); err != nil; err = probe(t, s) {
+	for err := client.Ping(t.Context()); err != nil; err = client.Ping(t.Context()) {
 		select {
 		case <-limit:
 			t.Fatalf("the broker does not know the password of %s: %v", user, err)
