@@ -267,11 +267,10 @@ func (m *model) readerDies(t *rapid.T) {
 	slices.Sort(back)
 	for _, id := range back {
 		delete(m.held, id)
-		delete(m.starts, id)
 	}
 	m.register(r)
 	for _, id := range back {
-		if !m.top.Returned(id, FromTrimHorizon(), HashRange{}) {
+		if !m.top.Returned(id, m.starts[id], HashRange{}) {
 			m.t.Fatalf("%s was returned and is taken for completed", id)
 		}
 	}
