@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/penstock-dev/penstock/connectors/fake"
 	"github.com/penstock-dev/penstock/runtime/protocol"
@@ -98,7 +97,7 @@ func TestCheckersSeeWhatIsWrong(t *testing.T) {
 			o := &owners{of: l, reader: map[sdk.SplitID]*readerOf{}}
 			old := newReaderOf(l, o, 0)
 			o.take(old, []fake.Split{{Number: 0}})
-			old.mark(time.Time{}, true)
+			old.mark(moment{}, true)
 			o.take(newReaderOf(l, o, 1), []fake.Split{{Number: 0}})
 		}, ""},
 		"the same split twice": {func(_ *world, l *life) {

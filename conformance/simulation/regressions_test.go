@@ -18,6 +18,7 @@ func TestSeedsThatFailedOnce(t *testing.T) {
 		"a clock that jumps gives up every running call": {seed: 80},
 		"a dead reader that is parked is noticed":        {seed: 285},
 		"barriers that get lost leave gaps for ever":     {seed: 1066},
+		"a clock that jumps back ends no time-out":       {seed: 102867},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

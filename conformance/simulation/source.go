@@ -130,9 +130,22 @@ type readerOf struct {
 
 	over  bool                 // it failed, or is being closed
 	taken map[sdk.SplitID]bool // by this attempt
-	began time.Time            // when it was opened: until the first poll the engine counts one call
+	began moment               // when it was opened: until the first poll the engine counts one call
 	ready bool                 // it was polled
-	since time.Time            // when the running call began; zero outside of calls
+	since moment               // when the running call began; zero outside of calls
+}
+
+// moment is one by both clocks: that of the job, which may jump, and that of timers, which does not.
+type moment struct{ job, timers time.Time }
+
+func (m moment) isZero() bool { return m.timers.IsZero() }
+
+// moment is now.
+func (l *life) moment() moment { return moment{job: l.now(), timers: time.Now()} }
+
+// passed reports that d has passed since by one of the clocks. Which one the engine goes by depends on what it waits for.
+func (l *life) passed(since moment, d time.Duration) bool {
+	return l.now().Sub(since.job) >= d || time.Since(since.timers) >= d
 }
 
 func newReaderOf(of *life, o *owners, task int) *readerOf {
@@ -141,14 +154,14 @@ func newReaderOf(of *life, o *owners, task int) *readerOf {
 
 // aliveLocked: an attempt counts until it failed, was closed, or is in a call for longer than the engine waits for one.
 func (r *readerOf) aliveLocked() bool {
-	return !r.over && (r.since.IsZero() || r.of.now().Sub(r.since) < r.of.plan.Options.PollCancel)
+	return !r.over && (r.since.isZero() || !r.of.passed(r.since, r.of.plan.Options.PollCancel))
 }
 
 // call notes the time of a call and its failure.
 func (r *readerOf) call(f func() error) (err error) {
 	r.begin()
 	failed := true
-	defer func() { r.mark(time.Time{}, failed) }()
+	defer func() { r.mark(moment{}, failed) }()
 	err = f()
 	failed = err != nil
 	return err
@@ -158,9 +171,9 @@ func (r *readerOf) begin() {
 	r.owners.mu.Lock()
 	defer r.owners.mu.Unlock()
 	r.alone()
-	r.since = r.of.now()
+	r.since = r.of.moment()
 	switch {
-	case r.began.IsZero():
+	case r.began.isZero():
 		r.began = r.since
 	case !r.ready:
 		r.since = r.began
@@ -169,12 +182,12 @@ func (r *readerOf) begin() {
 
 // alone checks that no other goroutine is in the reader.
 func (r *readerOf) alone() {
-	if !r.since.IsZero() {
+	if !r.since.isZero() {
 		r.of.violate("reader %d is called while it is in a call", r.task)
 	}
 }
 
-func (r *readerOf) mark(since time.Time, over bool) {
+func (r *readerOf) mark(since moment, over bool) {
 	r.owners.mu.Lock()
 	defer r.owners.mu.Unlock()
 	r.since, r.over = since, r.over || over
@@ -221,6 +234,6 @@ func (r *readerOf) CheckpointComplete(id sdk.CheckpointID) error {
 
 func (r *readerOf) Close() error {
 	r.begin()
-	r.mark(r.of.now(), true)
+	r.mark(r.of.moment(), true)
 	return r.Reader.Close()
 }
