@@ -18,6 +18,10 @@ type Enumerator[S Split] interface {
 	Start() error
 	// AddReader says that a reader attempt has registered; splits may be assigned to it from now on. For a reader that
 	// was known before it is a new attempt, to which no-more-splits must be said again.
+	//
+	// A new enumerator learns one reader after the other what they hold, so until it knows as many as
+	// [EnumeratorContext.Parallelism] says, a split that looks free may be with one it has not heard of: assign discovered splits
+	// only then, as the base enumerator does. Split requests are not served before.
 	AddReader(reader ReaderInfo) error
 	// ReturnSplits gives back splits that were assigned but are held by no reader, after a failover or a restore with
 	// another parallelism. They are to be assigned again, at their position as given. The enumerator owns the slice.
