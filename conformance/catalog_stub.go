@@ -1,0 +1,3 @@
+package conformance
+
+var codecCatalog, enumeratorCatalog, engineCatalog, metricsCatalog []Case

@@ -1,0 +1,375 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/penstock-dev/penstock/sdk"
+)
+
+// coordinator drives an enumerator as an engine does: one goroutine, work beside it, nothing that overlaps. All fields but x and worker belong
+// to that goroutine while a call runs, and to the case's between calls.
+type coordinator[S sdk.Split, B Backend] struct {
+	x           *trial[S, B]
+	worker      *worker
+	enumerator  sdk.Enumerator[S]
+	codec       sdk.Codec[S]
+	parallelism int
+	metrics     *meters
+
+	readers     []sdk.ReaderID
+	assigned    map[sdk.SplitID]S
+	owner       map[sdk.SplitID]sdk.ReaderID
+	noMore      map[sdk.ReaderID]int
+	refuse      int // assignments to be refused with ErrBackpressure
+	requests    int // for a checkpoint
+	checkpoints sdk.CheckpointID
+	manual      bool // checkpoints are the case's business
+
+	tasks   map[string]*time.Timer
+	running map[string]*running
+	failure error // that ended the epoch
+	misuse  []string
+	waited  time.Duration // the longest call
+	closed  bool          // case's goroutine only
+	ended   bool          // worker only
+}
+
+// running is a call beside the loop.
+type running struct {
+	cancel context.CancelFunc
+	next   func() // the newest call that came meanwhile
+	gone   bool
+}
+
+// coordinates makes an enumerator that is not started. state is nil for a new job.
+func (x *trial[S, B]) coordinates(source sdk.Source[S], parallelism int, state *sdk.VersionedBytes) *coordinator[S, B] {
+	c := &coordinator[S, B]{
+		x: x, worker: newWorker(), codec: source.SplitCodec(), parallelism: parallelism, metrics: newMeters(),
+		assigned: map[sdk.SplitID]S{}, owner: map[sdk.SplitID]sdk.ReaderID{}, noMore: map[sdk.ReaderID]int{},
+		tasks: map[string]*time.Timer{}, running: map[string]*running{},
+	}
+	x.later(c.close)
+	c.do("NewEnumerator", func() (err error) {
+		c.enumerator, err = source.NewEnumerator(c, state)
+		return err
+	})
+	if c.enumerator == nil {
+		x.stop("NewEnumerator answered no enumerator and no error")
+	}
+	return c
+}
+
+// do makes one call that has to work.
+func (c *coordinator[S, B]) do(what string, f func() error) {
+	took, err, _ := c.worker.call(what, f)
+	c.waited = max(c.waited, took)
+	if err != nil {
+		c.x.stop("%s: %v", what, err)
+	}
+}
+
+func (c *coordinator[S, B]) start() { c.do("Start", c.enumerator.Start) }
+
+// register adds a new attempt of a reader.
+func (c *coordinator[S, B]) register(info sdk.ReaderInfo) {
+	c.do("AddReader", func() error {
+		if !slices.Contains(c.readers, info.ID) {
+			c.readers = append(c.readers, info.ID)
+			slices.Sort(c.readers)
+		}
+		return c.enumerator.AddReader(info)
+	})
+}
+
+// giveBack returns splits: what a dead reader held beyond the checkpoint that its next attempt is restored from.
+func (c *coordinator[S, B]) giveBack(splits ...S) {
+	c.do("ReturnSplits", func() error {
+		for _, s := range splits {
+			delete(c.assigned, s.SplitID())
+			delete(c.owner, s.SplitID())
+		}
+		return c.enumerator.ReturnSplits(splits)
+	})
+}
+
+// checkpoint takes a snapshot without completing it.
+func (c *coordinator[S, B]) checkpoint() (id sdk.CheckpointID, state sdk.VersionedBytes) {
+	c.do("Snapshot", func() (err error) {
+		c.checkpoints++
+		id = c.checkpoints
+		state, err = c.enumerator.Snapshot(id)
+		return err
+	})
+	state.Data = slices.Clone(state.Data)
+	return id, state
+}
+
+// complete says that a checkpoint is completed.
+func (c *coordinator[S, B]) complete(id sdk.CheckpointID) {
+	c.do("CheckpointComplete", func() error { return c.completed(id) })
+}
+
+func (c *coordinator[S, B]) completed(id sdk.CheckpointID) error {
+	if l, ok := c.enumerator.(sdk.CheckpointListener); ok {
+		return l.CheckpointComplete(id)
+	}
+	return nil
+}
+
+// await lets time pass until the enumerator has got as far as enough says, or the limit is over.
+func (c *coordinator[S, B]) await(limit time.Duration, enough func() bool) bool {
+	deadline := time.Now().Add(limit)
+	for {
+		var there bool
+		c.do("the coordinator's loop", func() error {
+			there = c.failure != nil || enough()
+			return nil
+		})
+		if there || !time.Now().Before(deadline) {
+			return there && c.failure == nil
+		}
+		time.Sleep(limit / 200) //nolint:forbidigo // the clock of the bubble
+	}
+}
+
+// all waits until n splits are assigned and answers them in the order of their ids.
+func (c *coordinator[S, B]) all(n int) []S {
+	if !c.await(c.x.h.Discovery, func() bool { return len(c.assigned) >= n }) {
+		c.x.stop("%d of %d splits were assigned within %s (%v)", len(c.assigned), n, c.x.h.Discovery, c.failure)
+	}
+	return c.list()
+}
+
+// backlogFor lets time pass.
+func (c *coordinator[S, B]) backlogFor(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
+}
+
+// list answers the assigned splits in the order of their ids.
+func (c *coordinator[S, B]) list() (splits []S) {
+	for _, id := range slices.Sorted(maps.Keys(c.assigned)) {
+		splits = append(splits, c.assigned[id])
+	}
+	return splits
+}
+
+func (c *coordinator[S, B]) close() {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	if c.enumerator != nil {
+		_, _, _ = c.worker.call("Close", func() error {
+			c.ended = true
+			return c.enumerator.Close()
+		})
+	}
+	_, _, _ = c.worker.call("end", func() error {
+		for key := range c.tasks {
+			c.Cancel(key)
+		}
+		for key := range c.running {
+			c.Cancel(key)
+		}
+		return nil
+	})
+	for _, m := range c.misuse {
+		c.x.fail("%s", m)
+	}
+	// The goroutine ends with the case: a late result may still be on its way to it.
+	c.x.last = append(c.x.last, c.worker.end)
+}
+
+// on notes a call of the context from another goroutine.
+func (c *coordinator[S, B]) on(what string) {
+	if !c.worker.here() && len(c.misuse) < maxFailures {
+		c.misuse = append(c.misuse, what+" of the EnumeratorContext was called on another goroutine than the coordinator's loop")
+	}
+}
+
+// Call implements [sdk.Scheduler].
+func (c *coordinator[S, B]) Call(key string, work func(context.Context) (any, error), done func(any, error), o sdk.CallOptions) {
+	c.on("Call")
+	if r := c.running[key]; r != nil {
+		if o.Overlap == sdk.CoalesceOne {
+			r.next = func() { c.Call(key, work, done, o) }
+		}
+		return
+	}
+	timeout := o.Timeout
+	if timeout == 0 {
+		timeout = time.Minute
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{cancel: cancel}
+	c.running[key] = r
+	go func() {
+		defer cancel()
+		if !sleep(ctx, o.Delay) {
+			return
+		}
+		bounded, stop := context.WithTimeout(ctx, timeout)
+		value, err := guarded(key, func() (any, error) { return work(bounded) })
+		stop()
+		c.worker.tasks <- func() { c.returned(key, r, value, err, done, o) }
+	}()
+}
+
+// returned is back on the loop.
+func (c *coordinator[S, B]) returned(key string, r *running, value any, err error, done func(any, error), o sdk.CallOptions) {
+	if r.gone || c.ended {
+		return
+	}
+	delete(c.running, key)
+	if err != nil && o.OnFailure == sdk.FailCoordinator {
+		c.failure = err
+		return
+	}
+	done(value, err)
+	if r.next != nil {
+		r.next()
+	}
+}
+
+// Schedule implements [sdk.Scheduler].
+func (c *coordinator[S, B]) Schedule(key string, delay time.Duration, task func()) {
+	c.on("Schedule")
+	if t := c.tasks[key]; t != nil {
+		t.Stop()
+	}
+	var t *time.Timer
+	t = time.AfterFunc(delay, func() {
+		c.worker.tasks <- func() {
+			if c.tasks[key] == t && !c.ended {
+				delete(c.tasks, key)
+				task()
+			}
+		}
+	})
+	c.tasks[key] = t
+}
+
+// Cancel implements [sdk.Scheduler].
+func (c *coordinator[S, B]) Cancel(key string) {
+	c.on("Cancel")
+	if t := c.tasks[key]; t != nil {
+		t.Stop()
+		delete(c.tasks, key)
+	}
+	if r := c.running[key]; r != nil {
+		r.gone = true
+		r.cancel()
+		delete(c.running, key)
+	}
+}
+
+// Parallelism implements [sdk.EnumeratorContext].
+func (c *coordinator[S, B]) Parallelism() int { return c.parallelism }
+
+// Readers implements [sdk.EnumeratorContext].
+func (c *coordinator[S, B]) Readers() []sdk.ReaderID {
+	c.on("Readers")
+	return slices.Clone(c.readers)
+}
+
+// Assign implements [sdk.EnumeratorContext].
+func (c *coordinator[S, B]) Assign(reader sdk.ReaderID, splits []S) error {
+	c.on("Assign")
+	if !slices.Contains(c.readers, reader) {
+		c.misuse = append(c.misuse, fmt.Sprintf("Assign to reader %d, which has not registered", reader))
+		return fmt.Errorf("reader %d is not registered", reader)
+	}
+	if c.refuse > 0 {
+		c.refuse--
+		return sdk.ErrBackpressure
+	}
+	for _, s := range splits {
+		id := s.SplitID()
+		if _, twice := c.assigned[id]; twice {
+			c.misuse = append(c.misuse, fmt.Sprintf("split %q was assigned although reader %d has it", id, c.owner[id]))
+		}
+		c.assigned[id], c.owner[id] = s, reader
+	}
+	return nil
+}
+
+// NoMoreSplits implements [sdk.EnumeratorContext].
+func (c *coordinator[S, B]) NoMoreSplits(reader sdk.ReaderID) error {
+	c.on("NoMoreSplits")
+	c.noMore[reader]++
+	return nil
+}
+
+// SendEvent implements [sdk.EnumeratorContext]: it loses the event.
+func (c *coordinator[S, B]) SendEvent(sdk.ReaderID, sdk.Event) bool { return false }
+
+// RequestCheckpoint implements [sdk.EnumeratorContext]: the checkpoint comes a moment later and completes, unless the case takes them itself.
+func (c *coordinator[S, B]) RequestCheckpoint() bool {
+	c.on("RequestCheckpoint")
+	c.requests++
+	if c.manual || c.requests > 1 {
+		return true
+	}
+	c.Schedule("conformance-checkpoint", time.Second, func() {
+		c.requests = 0
+		c.checkpoints++
+		id := c.checkpoints
+		if _, err := c.enumerator.Snapshot(id); err != nil {
+			c.failure = fmt.Errorf("snapshot: %w", err)
+			return
+		}
+		if err := c.completed(id); err != nil {
+			c.failure = fmt.Errorf("CheckpointComplete: %w", err)
+		}
+	})
+	return true
+}
+
+// SplitCodec implements [sdk.EnumeratorContext].
+func (c *coordinator[S, B]) SplitCodec() sdk.Codec[S] { return c.codec }
+
+// Logger implements [sdk.EnumeratorContext].
+func (c *coordinator[S, B]) Logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// Metrics implements [sdk.EnumeratorContext].
+func (c *coordinator[S, B]) Metrics() sdk.Metrics { return c.metrics }
+
+// sleep waits for d, and reports whether ctx lasted as long.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// guarded turns a panic of work into its error, as an engine does.
+func guarded(key string, work func() (any, error)) (value any, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("call %s panicked: %v", key, v)
+		}
+	}()
+	return work()
+}
+
+// splits discovers n splits with an enumerator of its own, and answers them in the order of their ids.
+func (x *trial[S, B]) splits(source sdk.Source[S], n int) []S {
+	c := x.coordinates(source, 1, nil)
+	c.start()
+	c.register(sdk.ReaderInfo{})
+	splits := c.all(n)
+	c.close()
+	if len(splits) != n {
+		x.stop("a system with %d parts has %d splits", n, len(splits))
+	}
+	return splits
+}

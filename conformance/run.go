@@ -1,0 +1,95 @@
+package conformance
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/penstock-dev/penstock/sdk"
+)
+
+// Run runs all cases as subtests of t, named group/case. Select some with -run, for example
+//
+//	go test -race -run 'TestConformance/state'
+func Run[S sdk.Split, B Backend](t *testing.T, h Harness[S, B]) {
+	t.Helper()
+	if err := h.validate(); err != nil {
+		t.Fatal(err)
+	}
+	h = h.withDefaults()
+	for _, group := range groups() {
+		t.Run(group[0].Group(), func(t *testing.T) {
+			for _, c := range group {
+				t.Run(path.Base(c.Name), func(t *testing.T) {
+					switch r := attempt(t, h, c); {
+					case r.Skipped != "":
+						t.Skip(r.Skipped)
+					case r.Failed():
+						t.Error("\n" + r.String())
+					}
+				})
+			}
+		})
+	}
+}
+
+// Examine runs the cases whose names begin with one of the prefixes, or all, and answers what came of them without failing t: for tools, and for the
+// tests of the suite.
+func Examine[S sdk.Split, B Backend](t *testing.T, h Harness[S, B], prefixes ...string) ([]Result, error) {
+	t.Helper()
+	if err := h.validate(); err != nil {
+		return nil, err
+	}
+	h = h.withDefaults()
+	var results []Result
+	for _, c := range Cases() {
+		selected := len(prefixes) == 0
+		for _, prefix := range prefixes {
+			selected = selected || strings.HasPrefix(c.Name, prefix)
+		}
+		if selected {
+			results = append(results, attempt(t, h, c))
+		}
+	}
+	return results, nil
+}
+
+// groups lists the cases by group.
+func groups() (all [][]Case) {
+	for _, c := range Cases() {
+		if n := len(all); n > 0 && all[n-1][0].Group() == c.Group() {
+			all[n-1] = append(all[n-1], c)
+			continue
+		}
+		all = append(all, []Case{c})
+	}
+	return all
+}
+
+// attempt runs one case in a bubble of its own.
+func attempt[S sdk.Split, B Backend](t *testing.T, h Harness[S, B], c Case) Result {
+	t.Helper()
+	r := Result{Case: c}
+	if why, ok := h.Exempt[c.Name]; ok {
+		r.Skipped = "exempt: " + why
+		return r
+	}
+	x := &trial[S, B]{h: h}
+	func() {
+		// What a case leaves behind blocks its bubble for ever, which synctest answers with a panic. The cases that look for it have
+		// said so already; in all others it is not what is looked for.
+		defer func() {
+			if v := recover(); v != nil && !isDeadlock(v) {
+				x.fail("the case panicked: %v", v)
+			}
+		}()
+		synctest.Test(t, func(*testing.T) { x.run(scenario[S, B](c.Name)) })
+	}()
+	r.Skipped, r.Failures = x.outcome()
+	return r
+}
+
+// isDeadlock tells the panic of a bubble whose goroutines are all blocked. It has no type of its own.
+func isDeadlock(v any) bool { return strings.HasPrefix(fmt.Sprint(v), "deadlock:") }
