@@ -65,9 +65,9 @@ fuzz: ## fuzz every decoder for a while each (FUZZTIME=30s)
 	@.ci/fuzz '$(or $(FUZZTIME),10s)' $(PKG)
 
 .PHONY: crash
-crash: ## kill -9 a real job at random moments and check what it committed (KILLS=50)
-	$(GO) run ./conformance/crash -kills $(or $(KILLS),50)
-	$(GO) run ./conformance/crash -kills $(or $(KILLS),50) -rescale
+crash: ## kill -9 a real job at random moments and check what it committed (N=50 FLAGS='-sink kafka -servers real')
+	$(GO) run ./conformance/crash -kills $(or $(N),50) $(FLAGS)
+	$(GO) run ./conformance/crash -kills $(or $(N),50) -rescale $(FLAGS)
 
 .PHONY: sim
 sim: ## run the engine through seeded lives full of faults, in virtual time (SEEDS=1000 FIRST=1)

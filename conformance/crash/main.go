@@ -29,9 +29,9 @@ func run(ctx context.Context, args []string) int {
 	var c config
 	flags := flag.NewFlagSet("crash", flag.ContinueOnError)
 	flags.IntVar(&c.kills, "kills", 50, "how often the command is killed before it may end")
-	flags.IntVar(&c.records, "records", 1_000_000, "committed records of the topic")
+	flags.IntVar(&c.records, "records", 0, "committed records of the topic; 0 is 1,000,000, or 4,000 for each kill")
 	flags.IntVar(&c.partitions, "partitions", 4, "partitions of the topic")
-	flags.IntVar(&c.rate, "rate", 60_000, "records per second of all readers together, so that the topic lasts for all lives; 0 is no limit")
+	flags.IntVar(&c.rate, "rate", -1, "records per second of all readers together; 0 is no limit, -1 is what lets the topic last for all lives")
 	flags.BoolVar(&c.rescale, "rescale", false, "change the parallelism after each kill")
 	flags.DurationVar(&c.interval, "interval", 100*time.Millisecond, "checkpoint interval of the job")
 	flags.DurationVar(&c.shortest, "shortest", 30*time.Millisecond, "shortest life of the command")
@@ -48,6 +48,7 @@ func run(ctx context.Context, args []string) int {
 		fmt.Fprintf(os.Stderr, "crash: -sink %q: use %s or %s\n", c.sink, fileSink, kafkaSink)
 		return 2
 	}
+	c.size()
 	if *brokers != "" {
 		c.brokers = strings.Split(*brokers, ",")
 	}
@@ -63,4 +64,23 @@ func run(ctx context.Context, args []string) int {
 		return 1
 	}
 	return 0
+}
+
+// size chooses what was not given.
+func (c *config) size() {
+	const (
+		fewest  = 1_000_000
+		perKill = 4_000
+		fastest = 60_000
+		life    = 330 * time.Millisecond // that a kill leaves the command on average, its start included
+	)
+	if c.records == 0 {
+		c.records = max(fewest, c.kills*perKill)
+	}
+	if c.rate < 0 {
+		c.rate = fastest
+		if c.kills > 0 {
+			c.rate = min(fastest, int(float64(c.records)/(float64(c.kills)*life.Seconds())))
+		}
+	}
 }
