@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock-dev/penstock/connectors/kinesis/kinesistest"
+	"github.com/penstock-dev/penstock/connectors/kinesis/lineage"
 )
 
 func fanOut(s *Source) { s.Consumer = "penstock" }
@@ -150,5 +151,24 @@ func TestAMissingConsumerIsNamed(t *testing.T) {
 		if !errors.Is(w.err, ErrConsumer) {
 			t.Errorf("error %v", w.err)
 		}
+	})
+}
+
+// E54 in checkpoints: the continuation moves without records too, so a shard that never had one has a place that is not its beginning.
+func TestAnIdleSubscriptionMovesThePosition(t *testing.T) {
+	t.Parallel()
+	inWorld(t, 1, fanOut, func(w *world) {
+		w.start()
+		w.run(2 * time.Minute)
+		w.checkpoint()
+		p := w.last.splits[0][0].Position
+		if p.Kind != lineage.AfterSequence || p.Millis == 0 {
+			t.Errorf("the position is %s, seen %d", p, p.Millis)
+		}
+		w.kill()
+		w.put(0, 10)
+		w.start()
+		w.arrive(10)
+		w.each(w.all(), 0, 10)
 	})
 }
