@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock-dev/penstock/sdk"
@@ -32,7 +33,8 @@ type coordinator[S sdk.Split, B Backend] struct {
 
 	tasks   map[string]*time.Timer
 	running map[string]*running
-	failure error // that ended the epoch
+	sent    atomic.Int64 // events
+	failure error        // that ended the epoch
 	misuse  []string
 	waited  time.Duration // the longest call
 	closed  bool          // case's goroutine only
@@ -125,37 +127,66 @@ func (c *coordinator[S, B]) completed(id sdk.CheckpointID) error {
 func (c *coordinator[S, B]) await(limit time.Duration, enough func() bool) bool {
 	deadline := time.Now().Add(limit)
 	for {
-		var there bool
-		c.do("the coordinator's loop", func() error {
-			there = c.failure != nil || enough()
-			return nil
-		})
-		if there || !time.Now().Before(deadline) {
-			return there && c.failure == nil
+		var there, dead bool
+		c.look(func() { there, dead = enough(), c.failure != nil })
+		if there || dead || !time.Now().Before(deadline) {
+			return there && !dead
 		}
-		time.Sleep(limit / 200) //nolint:forbidigo // the clock of the bubble
+		pass(limit / 200)
 	}
 }
 
 // all waits until n splits are assigned and answers them in the order of their ids.
 func (c *coordinator[S, B]) all(n int) []S {
-	if !c.await(c.x.h.Discovery, func() bool { return len(c.assigned) >= n }) {
-		c.x.stop("%d of %d splits were assigned within %s (%v)", len(c.assigned), n, c.x.h.Discovery, c.failure)
+	have := 0
+	enough := c.await(c.x.h.Discovery, func() bool {
+		have = len(c.assigned)
+		return have >= n
+	})
+	if !enough {
+		c.x.stop("%d of %d splits were assigned within %s (the epoch's error: %v)", have, n, c.x.h.Discovery, c.lost())
 	}
 	return c.list()
 }
 
 // backlogFor lets time pass.
 func (c *coordinator[S, B]) backlogFor(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
+	pass(d)
+}
+
+// look reads what belongs to the loop.
+func (c *coordinator[S, B]) look(f func()) {
+	c.do("the coordinator's loop", func() error {
+		f()
+		return nil
+	})
 }
 
 // list answers the assigned splits in the order of their ids.
 func (c *coordinator[S, B]) list() (splits []S) {
-	for _, id := range slices.Sorted(maps.Keys(c.assigned)) {
-		splits = append(splits, c.assigned[id])
-	}
+	c.look(func() {
+		for _, id := range slices.Sorted(maps.Keys(c.assigned)) {
+			splits = append(splits, c.assigned[id])
+		}
+	})
 	return splits
+}
+
+// holdings answers what each reader was assigned.
+func (c *coordinator[S, B]) holdings() map[sdk.ReaderID][]sdk.SplitID {
+	held := map[sdk.ReaderID][]sdk.SplitID{}
+	c.look(func() {
+		for _, id := range slices.Sorted(maps.Keys(c.owner)) {
+			held[c.owner[id]] = append(held[c.owner[id]], id)
+		}
+	})
+	return held
+}
+
+// lost answers why the epoch ended, or nil.
+func (c *coordinator[S, B]) lost() (err error) {
+	c.look(func() { err = c.failure })
+	return err
 }
 
 func (c *coordinator[S, B]) close() {
@@ -165,30 +196,43 @@ func (c *coordinator[S, B]) close() {
 	c.closed = true
 	if c.enumerator != nil {
 		_, _, _ = c.worker.call("Close", func() error {
+			err := c.enumerator.Close()
 			c.ended = true
-			return c.enumerator.Close()
+			return err
 		})
 	}
 	_, _, _ = c.worker.call("end", func() error {
 		for key := range c.tasks {
-			c.Cancel(key)
+			c.drop(key)
 		}
 		for key := range c.running {
-			c.Cancel(key)
+			c.drop(key)
 		}
 		return nil
 	})
-	for _, m := range c.misuse {
-		c.x.fail("%s", m)
-	}
+	c.x.last = append(c.x.last, func() {
+		for _, m := range c.misuse {
+			c.x.fail("%s", m)
+		}
+	})
 	// The goroutine ends with the case: a late result may still be on its way to it.
 	c.x.last = append(c.x.last, c.worker.end)
 }
 
-// on notes a call of the context from another goroutine.
+// on notes a call of the context that no enumerator may make. Such a call may come from anywhere.
 func (c *coordinator[S, B]) on(what string) {
-	if !c.worker.here() && len(c.misuse) < maxFailures {
-		c.misuse = append(c.misuse, what+" of the EnumeratorContext was called on another goroutine than the coordinator's loop")
+	switch {
+	case !c.worker.here():
+		c.x.fail("%s of the EnumeratorContext was called on another goroutine than the coordinator's loop", what)
+	case c.ended:
+		c.wrong("%s of the EnumeratorContext was called after Close", what)
+	}
+}
+
+// wrong notes what no enumerator may do, whatever the case is about.
+func (c *coordinator[S, B]) wrong(format string, args ...any) {
+	if len(c.misuse) < maxFailures {
+		c.misuse = append(c.misuse, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -257,6 +301,10 @@ func (c *coordinator[S, B]) Schedule(key string, delay time.Duration, task func(
 // Cancel implements [sdk.Scheduler].
 func (c *coordinator[S, B]) Cancel(key string) {
 	c.on("Cancel")
+	c.drop(key)
+}
+
+func (c *coordinator[S, B]) drop(key string) {
 	if t := c.tasks[key]; t != nil {
 		t.Stop()
 		delete(c.tasks, key)
@@ -281,7 +329,7 @@ func (c *coordinator[S, B]) Readers() []sdk.ReaderID {
 func (c *coordinator[S, B]) Assign(reader sdk.ReaderID, splits []S) error {
 	c.on("Assign")
 	if !slices.Contains(c.readers, reader) {
-		c.misuse = append(c.misuse, fmt.Sprintf("Assign to reader %d, which has not registered", reader))
+		c.wrong("Assign to reader %d, which has not registered", reader)
 		return fmt.Errorf("reader %d is not registered", reader)
 	}
 	if c.refuse > 0 {
@@ -291,7 +339,7 @@ func (c *coordinator[S, B]) Assign(reader sdk.ReaderID, splits []S) error {
 	for _, s := range splits {
 		id := s.SplitID()
 		if _, twice := c.assigned[id]; twice {
-			c.misuse = append(c.misuse, fmt.Sprintf("split %q was assigned although reader %d has it", id, c.owner[id]))
+			c.wrong("split %q was assigned although reader %d has it", id, c.owner[id])
 		}
 		c.assigned[id], c.owner[id] = s, reader
 	}
@@ -306,7 +354,10 @@ func (c *coordinator[S, B]) NoMoreSplits(reader sdk.ReaderID) error {
 }
 
 // SendEvent implements [sdk.EnumeratorContext]: it loses the event.
-func (c *coordinator[S, B]) SendEvent(sdk.ReaderID, sdk.Event) bool { return false }
+func (c *coordinator[S, B]) SendEvent(sdk.ReaderID, sdk.Event) bool {
+	c.sent.Add(1)
+	return false
+}
 
 // RequestCheckpoint implements [sdk.EnumeratorContext]: the checkpoint comes a moment later and completes, unless the case takes them itself.
 func (c *coordinator[S, B]) RequestCheckpoint() bool {

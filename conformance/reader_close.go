@@ -88,7 +88,7 @@ func closeWhileAFetchIsStuck[S sdk.Split, B Backend](x *trial[S, B]) {
 // alone fails when a goroutine is left, after the backend has gone.
 func (x *trial[S, B]) alone(patience time.Duration) {
 	x.end()
-	time.Sleep(patience) //nolint:forbidigo // the clock of the bubble
+	pass(patience)
 	synctest.Wait()
 	if left := strays(); len(left) > 0 {
 		x.fail("%d goroutines are left; the first:\n%s", len(left), firstLines(left[0], 12))

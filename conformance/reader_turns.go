@@ -135,7 +135,7 @@ func timeBudget[S sdk.Split, B Backend](x *trial[S, B]) {
 
 // backlog waits until a reader has fetched something that it has not emitted, without polling.
 func (l *loop[S, B]) backlog() {
-	time.Sleep(l.x.h.Delay) //nolint:forbidigo // the clock of the bubble
+	pass(l.x.h.Delay)
 }
 
 func preemptedTurnEnds[S sdk.Split, B Backend](x *trial[S, B]) {

@@ -6,7 +6,8 @@ import "github.com/penstock-dev/penstock/sdk"
 func scenario[S sdk.Split, B Backend](name string) func(*trial[S, B]) {
 	for _, group := range []map[string]func(*trial[S, B]){
 		turnScenarios[S, B](), wakeScenarios[S, B](), splitScenarios[S, B](), endScenarios[S, B](), stateScenarios[S, B](),
-		checkpointScenarios[S, B](), closeScenarios[S, B](),
+		checkpointScenarios[S, B](), closeScenarios[S, B](), codecScenarios[S, B](), enumeratorScenarios[S, B](), restoreScenarios[S, B](),
+		engineScenarios[S, B](), metricsScenarios[S, B](),
 	} {
 		if run := group[name]; run != nil {
 			return run

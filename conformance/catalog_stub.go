@@ -1,3 +1,0 @@
-package conformance
-
-var codecCatalog, enumeratorCatalog, engineCatalog, metricsCatalog []Case
