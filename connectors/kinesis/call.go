@@ -160,6 +160,9 @@ func (c *caller) failed(ctx context.Context, r *result, operation string, err er
 			r.old = true
 			return
 		}
+		if !c.lookFor(ctx, r) { // the place may be one of another stream of that name
+			return
+		}
 		r.fatal = true
 		r.err = &ShardError{
 			Stream: c.service.source.name(), Shard: r.split.Shard, Position: p, Sentinel: ErrPosition, Err: err,
@@ -169,8 +172,8 @@ func (c *caller) failed(ctx context.Context, r *result, operation string, err er
 	}
 }
 
-// lookFor finds out what is missing.
-func (c *caller) lookFor(ctx context.Context, r *result) {
+// lookFor finds out what is missing. It reports that nothing is: the stream is the one that was meant, and lists the shard.
+func (c *caller) lookFor(ctx context.Context, r *result) (here bool) {
 	c.service.shared.forget()
 	sum, err := c.service.shared.summary(ctx, c.service.describe)
 	switch {
@@ -180,18 +183,19 @@ func (c *caller) lookFor(ctx context.Context, r *result) {
 			Stream: c.service.source.name(), Shard: r.split.Shard, Position: r.split.Position, Sentinel: ErrStreamMissing, Err: err,
 			Problem: "the stream was deleted", Remedy: "end the job; when a stream of that name exists again, start it without its saved state (--restore none)",
 		}
-		return
+		return false
 	case err != nil:
 		r.kind, r.err = failureOf(err), err
-		return
+		return false
 	}
 	if err := c.service.same(r.split, sum); err != nil {
 		r.err, r.fatal = err, true
-		return
+		return false
 	}
 	if _, err := c.service.closed(ctx, r.split.Shard); errors.Is(err, errNoShard) {
 		r.vanished = true
-		return
+		return false
 	}
-	r.kind = unclear // the shard is listed: whoever did not know it has not heard of it yet
+	r.kind = unclear // whoever did not know it has not heard of it yet
+	return true
 }

@@ -34,8 +34,9 @@ var streams struct {
 
 const (
 	sharedIdle = time.Minute
-	// summaryFresh is how long what the service says of a stream is used for all readers: the call has a limit for the whole account.
-	summaryFresh = 30 * time.Second
+	// summaryFresh is how long what the service says of a stream is used for all readers: the call has a limit for the whole account, and
+	// hundreds of readers may start at once. It is short, because a stream may be another one by the next start.
+	summaryFresh = 5 * time.Second
 )
 
 // share takes the shared part of a stream; release gives it back.
