@@ -82,6 +82,25 @@ func codecRoundTrip[S sdk.Split, B Backend](x *trial[S, B]) {
 		}
 	}
 	x.codecTogether(codec, splits)
+	x.positionsDiffer(codec, splits[0])
+}
+
+// positionsDiffer reads a split record by record: no two positions may have the same bytes.
+func (x *trial[S, B]) positionsDiffer(codec sdk.Codec[S], split S) {
+	for p := range x.appended {
+		x.append(p, 20)
+	}
+	l := x.reads(x.h.Source(x.b), split)
+	l.limits.Records = 1
+	seen := map[string]int{}
+	for n := range 20 {
+		l.take(1)
+		data := string(x.encode(codec, l.snapshot(1)[0]))
+		if earlier, ok := seen[data]; ok {
+			x.stop("the split encodes to %q after %d records and after %d", data, earlier+1, n+1)
+		}
+		seen[data] = n
+	}
 }
 
 // codecTogether uses the codec from many goroutines, for the race detector.

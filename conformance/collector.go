@@ -26,6 +26,7 @@ type collector[S sdk.Split] struct {
 
 	inTurn   bool
 	records  []taken
+	views    bool // some came as views
 	texts    []string
 	finished []S
 	sizes    int64 // of what this turn emitted
@@ -57,6 +58,7 @@ func (c *collector[S]) EmitView(v sdk.View, from int) (int, bool) {
 	if c.refused() {
 		return 0, false
 	}
+	c.views = true
 	n := 0
 	for i := from; i < v.Len() && n < maxView && c.turn.Records() > 0 && c.turn.Bytes() > 0; i++ {
 		if c.refuse == 0 {

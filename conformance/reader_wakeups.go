@@ -23,7 +23,7 @@ func wakeupEndsATurn[S sdk.Split, B Backend](x *trial[S, B]) {
 	l := x.reads(source, split)
 	l.backlog()
 	l.limits = sdk.TurnLimits{Records: 1 << 30, Bytes: 1 << 40, Duration: time.Hour}
-	const more = 64
+	const more = 16
 	counted := -1
 	l.out.before = func() {
 		if counted < 0 {
