@@ -11,11 +11,15 @@ import (
 
 // appetite bounds what a fetch takes once it is unpacked. Brokers count bytes as they are stored, and a megabyte of them may be a million
 // records: of a topic that compresses a hundredfold, or of records that are nearly empty, each of which the client turns into a
-// structure many times its size. So the first fetch asks for one batch, later ones grow while what comes out of them is small enough,
-// and shrink as soon as it is not. Brokers answer with whole batches, at least one, so that much is not for the reader to bound.
+// structure many times its size. So fetches shrink as soon as what comes out of one is too much, and grow again while it is not. Brokers
+// answer with whole batches, at least one, so that much is not for the reader to bound.
+//
+// The first fetch asks for all that is configured. A smaller one would bound it too, but the embedded broker leaves aborted transactions out of
+// an answer that the size of the whole fetch cuts short, and the client takes their records for committed ones. No ordinary topic shrinks fetches so
+// far that this would happen.
 //
 // The client unpacks an answer before it asks the same broker again. What is seen while unpacking therefore holds from the very next
-// fetch on. A topic that changes its nature between two fetches exceeds the bound once.
+// fetch on. The first fetch, and a topic that changes its nature between two fetches, exceed the bound once.
 //
 // Its methods are hooks, called from the client's goroutines.
 type appetite struct {
@@ -38,7 +42,7 @@ type meal struct {
 }
 
 const (
-	// smallestFetch is what fetches begin with, and what they may shrink to: one batch, as there is nothing less.
+	// smallestFetch is what fetches may shrink to: one batch, as there is nothing less.
 	smallestFetch = 1
 	// growth is how much larger one answer may be than the one before.
 	growth = 4
@@ -53,7 +57,7 @@ const (
 // newAppetite makes the hook. The caller gives it to a client, and calls feed with that client before it fetches.
 func newAppetite(s *Source) *appetite {
 	a := &appetite{budget: unpacked * int64(s.FetchMaxBytes), maxFetch: int64(s.FetchMaxBytes), maxPartition: int32(s.FetchMaxPartitionBytes)}
-	a.mu.limit = smallestFetch
+	a.mu.limit = a.maxFetch
 	a.mu.meals = make(map[int32]meal)
 	return a
 }
@@ -73,8 +77,11 @@ func (a *appetite) OnBrokerRead(meta kgo.BrokerMetadata, key int16, read int, _,
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	last := a.mu.meals[meta.NodeID]
-	a.mu.meals[meta.NodeID] = meal{density: last.ratio()}
+	next := meal{density: a.mu.meals[meta.NodeID].density}
+	if last := a.mu.meals[meta.NodeID]; last.stored > 0 { // answers to the reader's own questions show no batches, and say nothing
+		next.density = last.ratio()
+	}
+	a.mu.meals[meta.NodeID] = next
 	if int64(read) < a.mu.limit/2 {
 		return // it is not the limit that keeps answers small
 	}

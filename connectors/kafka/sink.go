@@ -138,10 +138,10 @@ func (*Sink) Name() string { return Name }
 
 // NewWriter implements [sdk.Sink].
 func (s *Sink) NewWriter(ctx sdk.WriterContext) (sdk.Writer, error) {
+	shared := s.sharedOwners() // first: what follows copies the sink
 	if err := s.Validate(); err != nil {
 		return nil, sdk.Fatal(err)
 	}
-	shared := s.sharedOwners()
 	link := newSinkLink(s.withDefaults(), ctx)
 	link.sink.owners = shared
 	if link.sink.Delivery == AtLeastOnce {
