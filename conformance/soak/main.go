@@ -173,7 +173,7 @@ func (s *soak) once(ctx context.Context, metrics *telemetry.Registry, parallelis
 
 // removeSavepoints keeps the newest one, as whoever runs a job for years does.
 func (s *soak) removeSavepoints() error {
-	all, err := filepath.Glob(filepath.Join(s.dir, "state", "sav-*"))
+	all, err := filepath.Glob(filepath.Join(s.dir, "state", "savepoint-*"))
 	if err != nil || len(all) == 0 {
 		return err
 	}
