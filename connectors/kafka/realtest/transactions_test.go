@@ -83,6 +83,25 @@ func TestCommittedAndAbortedTransactionsThatInterleaveAreToldApart(t *testing.T)
 	wantOffsets(t, j, 0, 1, 2, 3, 5)
 }
 
+func TestAbortedTransactionsStayHiddenInFetchesThatAreCutShort(t *testing.T) {
+	t.Parallel()
+	c := shared(t)
+	topic := c.topic(1, 1)
+	const rounds, each = 10, 50 // several batches to a fetch, and some that are cut off
+	for range rounds {
+		c.transact(kgo.TryAbort, numbered(topic, 0, each)...)
+		c.transact(kgo.TryCommit, numbered(topic, 0, each)...)
+	}
+	s := c.source(topic)
+	s.Stop = kafka.Latest()
+	s.FetchMaxBytes, s.FetchMaxPartitionBytes = 2<<10, 2<<10
+	j := run(t, s)
+	j.end()
+	if len(j.records) != rounds*each {
+		t.Errorf("read %d records, %d are committed", len(j.records), rounds*each)
+	}
+}
+
 func TestAJobThatStopsAtTheLatestCommittedRecordEndsWhileATransactionIsOpen(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
