@@ -56,8 +56,22 @@ func (o *order) offered(e *protocol.Envelope, deliver func(*protocol.Envelope) p
 		}
 		if ack.Status != protocol.Accepted {
 			o.withdraw(key, e.Sequence)
+		} else {
+			o.wait(key, e.Sequence)
 		}
 		return ack
+	}
+}
+
+// wait begins to count turns for a command that was admitted, if it was not applied in the meantime. Where the order of goroutines is left to
+// chance, the reader may have gone on for many turns between the note and the admission.
+func (o *order) wait(key channelKey, seq protocol.Sequence) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range o.mu.admitted[key] {
+		if c := &o.mu.admitted[key][i]; c.sequence == seq {
+			c.turns = o.mu.turns[key.attempt]
+		}
 	}
 }
 
