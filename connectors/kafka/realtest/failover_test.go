@@ -257,8 +257,17 @@ func exactlyOnce(t *testing.T, j *job, w *writer) {
 	if w.err != nil {
 		t.Fatalf("the writer failed: %v", w.err)
 	}
-	j.read(w.count())
-	j.quiet(500 * time.Millisecond)
+	written := func() (n int) {
+		for _, r := range j.records {
+			if string(r.Value) != probe {
+				n++
+			}
+		}
+		return n
+	}
+	must(t, j.until("everything is read", func() bool { return written() >= w.count() }))
+	end := time.Now().Add(500 * time.Millisecond) // for whatever should not come; what does is looked at below, and so is a late probe
+	must(t, j.until("a quiet time", func() bool { return time.Now().After(end) }))
 	n := 0
 	for i, r := range j.records {
 		switch {
