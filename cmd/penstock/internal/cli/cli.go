@@ -99,6 +99,6 @@ Write a job file, then:
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(c.runCommand(), c.validateCommand(), c.checkpointsCommand(), c.connectorsCommand(), c.devCommand(), c.demoCommand(), c.versionCommand())
+	root.AddCommand(c.runCommand(), c.validateCommand(), c.checkpointsCommand(), c.connectorsCommand(), c.devCommand(), c.demoCommand(), c.newCommand(), c.versionCommand())
 	return root
 }
