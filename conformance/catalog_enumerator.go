@@ -11,6 +11,14 @@ var enumeratorCatalog = []Case{
 		Look:        "what happens with the result of a discovery",
 	},
 	{
+		Name:        "enumerator/stays_on_its_loop",
+		Purpose:     "A late answer of an old epoch, or a goroutine that assigns by itself, gives splits away behind the coordinator's back.",
+		Requirement: "Methods of an EnumeratorContext are called on the coordinator's loop only, and never after Close; CallAsync brings results there.",
+		Pass:        "nothing of the context is used elsewhere or later, when discoveries answer in time, and when they answer after Close; every case looks at this",
+		Cause:       "a goroutine that discovers and calls Assign.",
+		Look:        "every go statement, and the first function that CallAsync is given",
+	},
+	{
 		Name:        "enumerator/calls_never_block",
 		Purpose:     "An enumerator that waits for the system holds up every checkpoint of the job.",
 		Requirement: "Methods of an enumerator, and NewEnumerator, never block; slow work goes through CallAsync (sdk.Enumerator).",

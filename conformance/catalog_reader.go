@@ -115,6 +115,22 @@ var readerCatalog = []Case{
 		Look:        "where Record.Key, Value and Headers come from, and at Fetched.Release",
 	},
 	{
+		Name:        "reader/stays_on_its_loop",
+		Purpose:     "What a background goroutine emits belongs to no turn: no budget, no snapshot and no checkpoint knows of it.",
+		Requirement: "An Output is valid only during the call of Poll it was given to, on that goroutine (sdk.Output).",
+		Pass:        "nothing is emitted or finished outside of Poll or on another goroutine; every case looks at this, one gives it time",
+		Cause:       "a push-style client whose callback emits.",
+		Look:        "every go statement and callback: hand over to Poll, and ring",
+	},
+	{
+		Name:        "reader/labels_are_restored",
+		Purpose:     "Profiles of a process with many jobs are read by label; a connector that drops them hides itself and the engine.",
+		Requirement: "Profiler labels of the calling goroutine are what they were when a call returns.",
+		Pass:        "a goroutine has its labels after each call of reader and enumerator",
+		Cause:       "pprof.SetGoroutineLabels without its counterpart; pprof.Do restores them.",
+		Look:        "the callers of SetGoroutineLabels, also in a client library",
+	},
+	{
 		Name:        "reader/record_names_its_split",
 		Purpose:     "Sinks keep order by split, and partition their output by it.",
 		Requirement: "Every record carries the id of the split that it is from (sdk.Record.Split; base.Reader fills it in).",

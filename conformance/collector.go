@@ -35,7 +35,7 @@ type collector[S sdk.Split] struct {
 	refuse   int    // this many records from now, then all are refused; negative is never
 	refusals int    // calls that were refused
 
-	misuse []string // what no reader may do, whatever the case is about
+	misuse misuse
 }
 
 func (c *collector[S]) Emit(rec sdk.Record) bool {
@@ -80,7 +80,7 @@ func (c *collector[S]) FinishSplit(final sdk.Split) {
 	}
 	s, ok := final.(S)
 	if !ok {
-		c.wrong("FinishSplit was given a value of another type than the source's splits")
+		c.misuse.note("FinishSplit was given a value of another type than the source's splits")
 		return
 	}
 	c.finished = append(c.finished, s)
@@ -89,23 +89,17 @@ func (c *collector[S]) FinishSplit(final sdk.Split) {
 // enter checks what holds for all outputs: only during a turn, only on the reader's goroutine.
 func (c *collector[S]) enter(what string) bool {
 	if !c.worker.here() {
-		c.wrong(what + " was called on another goroutine than the one that called Poll")
+		c.misuse.note("%s was called on another goroutine than the one that called Poll", what)
 		return false
 	}
 	if !c.inTurn {
-		c.wrong(what + " was called outside of Poll")
+		c.misuse.note("%s was called outside of Poll", what)
 		return false
 	}
 	if c.before != nil {
 		c.before()
 	}
 	return true
-}
-
-func (c *collector[S]) wrong(what string) {
-	if len(c.misuse) < maxFailures {
-		c.misuse = append(c.misuse, what)
-	}
 }
 
 func (c *collector[S]) refused() bool {

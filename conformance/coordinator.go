@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -35,7 +36,7 @@ type coordinator[S sdk.Split, B Backend] struct {
 	running map[string]*running
 	sent    atomic.Int64 // events
 	failure error        // that ended the epoch
-	misuse  []string
+	misuse  misuse
 	waited  time.Duration // the longest call
 	closed  bool          // case's goroutine only
 	ended   bool          // worker only
@@ -210,35 +211,32 @@ func (c *coordinator[S, B]) close() {
 		}
 		return nil
 	})
-	c.x.last = append(c.x.last, func() {
-		for _, m := range c.misuse {
-			c.x.fail("%s", m)
-		}
-	})
+	c.x.last = append(c.x.last, func() { c.x.report(&c.misuse) })
 	// The goroutine ends with the case: a late result may still be on its way to it.
 	c.x.last = append(c.x.last, c.worker.end)
 }
 
-// on notes a call of the context that no enumerator may make. Such a call may come from anywhere.
-func (c *coordinator[S, B]) on(what string) {
+// on reports whether a call of the context may be made where it is made, and notes it when not: it then has no effect.
+func (c *coordinator[S, B]) on(what string) bool {
 	switch {
 	case !c.worker.here():
-		c.x.fail("%s of the EnumeratorContext was called on another goroutine than the coordinator's loop", what)
+		c.misuse.note("%s of the EnumeratorContext was called on another goroutine than the coordinator's loop", what)
 	case c.ended:
-		c.wrong("%s of the EnumeratorContext was called after Close", what)
+		c.misuse.note("%s of the EnumeratorContext was called after Close", what)
+	default:
+		return true
 	}
+	return false
 }
 
-// wrong notes what no enumerator may do, whatever the case is about.
-func (c *coordinator[S, B]) wrong(format string, args ...any) {
-	if len(c.misuse) < maxFailures {
-		c.misuse = append(c.misuse, fmt.Sprintf(format, args...))
-	}
-}
+// errElsewhere answers calls of the context that are not made on its loop.
+var errElsewhere = errors.New("not on the coordinator's loop")
 
 // Call implements [sdk.Scheduler].
 func (c *coordinator[S, B]) Call(key string, work func(context.Context) (any, error), done func(any, error), o sdk.CallOptions) {
-	c.on("Call")
+	if !c.on("Call") {
+		return
+	}
 	if r := c.running[key]; r != nil {
 		if o.Overlap == sdk.CoalesceOne {
 			r.next = func() { c.Call(key, work, done, o) }
@@ -282,7 +280,9 @@ func (c *coordinator[S, B]) returned(key string, r *running, value any, err erro
 
 // Schedule implements [sdk.Scheduler].
 func (c *coordinator[S, B]) Schedule(key string, delay time.Duration, task func()) {
-	c.on("Schedule")
+	if !c.on("Schedule") {
+		return
+	}
 	if t := c.tasks[key]; t != nil {
 		t.Stop()
 	}
@@ -300,7 +300,9 @@ func (c *coordinator[S, B]) Schedule(key string, delay time.Duration, task func(
 
 // Cancel implements [sdk.Scheduler].
 func (c *coordinator[S, B]) Cancel(key string) {
-	c.on("Cancel")
+	if !c.on("Cancel") {
+		return
+	}
 	c.drop(key)
 }
 
@@ -321,15 +323,19 @@ func (c *coordinator[S, B]) Parallelism() int { return c.parallelism }
 
 // Readers implements [sdk.EnumeratorContext].
 func (c *coordinator[S, B]) Readers() []sdk.ReaderID {
-	c.on("Readers")
+	if !c.on("Readers") {
+		return nil
+	}
 	return slices.Clone(c.readers)
 }
 
 // Assign implements [sdk.EnumeratorContext].
 func (c *coordinator[S, B]) Assign(reader sdk.ReaderID, splits []S) error {
-	c.on("Assign")
+	if !c.on("Assign") {
+		return errElsewhere
+	}
 	if !slices.Contains(c.readers, reader) {
-		c.wrong("Assign to reader %d, which has not registered", reader)
+		c.misuse.note("Assign to reader %d, which has not registered", reader)
 		return fmt.Errorf("reader %d is not registered", reader)
 	}
 	if c.refuse > 0 {
@@ -339,7 +345,7 @@ func (c *coordinator[S, B]) Assign(reader sdk.ReaderID, splits []S) error {
 	for _, s := range splits {
 		id := s.SplitID()
 		if _, twice := c.assigned[id]; twice {
-			c.wrong("split %q was assigned although reader %d has it", id, c.owner[id])
+			c.misuse.note("split %q was assigned although reader %d has it", id, c.owner[id])
 		}
 		c.assigned[id], c.owner[id] = s, reader
 	}
@@ -348,7 +354,9 @@ func (c *coordinator[S, B]) Assign(reader sdk.ReaderID, splits []S) error {
 
 // NoMoreSplits implements [sdk.EnumeratorContext].
 func (c *coordinator[S, B]) NoMoreSplits(reader sdk.ReaderID) error {
-	c.on("NoMoreSplits")
+	if !c.on("NoMoreSplits") {
+		return errElsewhere
+	}
 	c.noMore[reader]++
 	return nil
 }
@@ -361,7 +369,9 @@ func (c *coordinator[S, B]) SendEvent(sdk.ReaderID, sdk.Event) bool {
 
 // RequestCheckpoint implements [sdk.EnumeratorContext]: the checkpoint comes a moment later and completes, unless the case takes them itself.
 func (c *coordinator[S, B]) RequestCheckpoint() bool {
-	c.on("RequestCheckpoint")
+	if !c.on("RequestCheckpoint") {
+		return false
+	}
 	c.requests++
 	if c.manual || c.requests > 1 {
 		return true

@@ -53,11 +53,7 @@ func (x *trial[S, B]) newLoop(source sdk.Source[S]) *loop[S, B] {
 		textOf: func(rec *sdk.Record) (string, bool) { return x.h.Text(x.b, rec) },
 	}
 	x.later(l.close)
-	x.later(func() {
-		for _, m := range l.out.misuse {
-			x.fail("%s", m)
-		}
-	})
+	x.last = append(x.last, func() { x.report(&l.out.misuse) })
 	l.do("NewReader", func() (err error) {
 		l.reader, err = source.NewReader(l.ctx)
 		return err

@@ -8,20 +8,22 @@ const Sound Defect = ""
 
 // Defects of readers.
 const (
-	WaitsInPoll        Defect = "reader/poll_never_blocks"                // for data, ten milliseconds
-	IgnoresRecords     Defect = "reader/record_budget"                    // looks at bytes and time only
-	KeepsLargeRecords  Defect = "reader/byte_budget"                      // does not emit what is larger than what is left
-	LooksOncePerChunk  Defect = "reader/time_budget"                      // asks for records and bytes itself, and for the rest now and then
-	IgnoresPreemption  Defect = "reader/preempted_turn_ends"              // asks for records and bytes itself
-	DeafToWakeup       Defect = "reader/wakeup_ends_a_turn"               // Wakeup does nothing
-	LosesWhenWoken     Defect = "reader/wakeup_loses_nothing"             // has advanced when its context ends
-	ForgetsToRing      Defect = "reader/no_lost_availability"             // says that nothing is there after a wakeup
-	RingsForNothing    Defect = "reader/idle_reader_waits"                // a hundred times a second
-	IgnoresRefusal     Defect = "reader/refused_output_ends_the_turn"     // emits on
-	StartsSplitsLate   Defect = "reader/added_split_is_served"            // when the others have data
-	TakesSplitsTwice   Defect = "reader/duplicate_assignment"             // reads each copy
-	IgnoresPause       Defect = "reader/paused_split_stays"               // PauseOrResume does nothing
-	ReusesBuffers      Defect = "reader/emitted_records_do_not_change"    // one for all records
+	WaitsInPoll        Defect = "reader/poll_never_blocks"             // for data, ten milliseconds
+	IgnoresRecords     Defect = "reader/record_budget"                 // looks at bytes and time only
+	KeepsLargeRecords  Defect = "reader/byte_budget"                   // does not emit what is larger than what is left
+	LooksOncePerChunk  Defect = "reader/time_budget"                   // asks for records and bytes itself, and for the rest now and then
+	IgnoresPreemption  Defect = "reader/preempted_turn_ends"           // asks for records and bytes itself
+	DeafToWakeup       Defect = "reader/wakeup_ends_a_turn"            // Wakeup does nothing
+	LosesWhenWoken     Defect = "reader/wakeup_loses_nothing"          // has advanced when its context ends
+	ForgetsToRing      Defect = "reader/no_lost_availability"          // says that nothing is there after a wakeup
+	RingsForNothing    Defect = "reader/idle_reader_waits"             // a hundred times a second
+	IgnoresRefusal     Defect = "reader/refused_output_ends_the_turn"  // emits on
+	StartsSplitsLate   Defect = "reader/added_split_is_served"         // when the others have data
+	TakesSplitsTwice   Defect = "reader/duplicate_assignment"          // reads each copy
+	IgnoresPause       Defect = "reader/paused_split_stays"            // PauseOrResume does nothing
+	ReusesBuffers      Defect = "reader/emitted_records_do_not_change" // one for all records
+	EmitsAtLarge       Defect = "reader/stays_on_its_loop"             // the last value of a chunk, from where it is fetched
+	DropsLabels        Defect = "reader/labels_are_restored"
 	HidesSplit         Defect = "reader/record_names_its_split"           // records name none
 	EndsEarly          Defect = "end/once_after_the_last_record"          // when all is fetched
 	EndsUntold         Defect = "end/not_before_no_more_splits"           // when it has no split left
@@ -56,6 +58,7 @@ const (
 // Defects of enumerators.
 const (
 	AssignsEachTime   Defect = "enumerator/assigns_each_split_once" // whatever a discovery lists
+	DiscoversAtLarge  Defect = "enumerator/stays_on_its_loop"       // on a goroutine of its own, which assigns
 	DiscoversInStart  Defect = "enumerator/calls_never_block"
 	GivesUpDiscovery  Defect = "enumerator/failing_discovery" // after an error
 	DiscoversOnce     Defect = "enumerator/new_parts_are_found"

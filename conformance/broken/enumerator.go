@@ -61,6 +61,13 @@ func (e *enumerator) Start() error {
 		e.listed(n, err)
 		return nil
 	}
+	if e.has(DiscoversAtLarge) {
+		go func() {
+			n, err := e.system.list(context.Background())
+			e.ctx.Schedule("listed", 0, func() { e.listed(n, err) })
+		}()
+		return nil
+	}
 	if e.has(ClaimsDiscovery) && e.Listed {
 		return nil
 	}

@@ -2,6 +2,8 @@ package broken
 
 import (
 	"context"
+
+	"github.com/penstock-dev/penstock/sdk"
 )
 
 // Wakeup implements [sdk.Reader].
@@ -55,6 +57,10 @@ func (r *reader) fetch(o *open, s Split) {
 			s.End = from
 			continue
 		}
+		if out := r.large.Load(); r.has(EmitsAtLarge) && out != nil && err == nil {
+			last := len(values) - 1
+			(*out).Emit(sdk.Record{Value: []byte(values[last]), Split: o.id})
+		}
 		from += len(values)
 		o.fetched.Store(int64(from))
 		r.note(s.Part, from)
@@ -88,17 +94,16 @@ func (r *reader) read(ctx context.Context, o *open, part, from, n int) ([]string
 		return r.system.read(ctx, part, from, n)
 	}
 	at := place{o.slot, from}
-	r.mu.Lock()
-	values := r.answers[at]
-	r.mu.Unlock()
-	if values != nil {
-		return values, nil
-	}
 	values, err := r.system.read(ctx, part, from, n)
+	if err != nil {
+		return nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.answers[at] = values
-	return values, err
+	if r.answers[at] == nil {
+		r.answers[at] = values
+	}
+	return r.answers[at], nil
 }
 
 // note is for a source that has a memory besides its splits.

@@ -3,6 +3,7 @@ package broken
 import (
 	"context"
 	"fmt"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ type reader struct {
 	noMore  bool
 	refused bool
 	woken   atomic.Bool
+	large   atomic.Pointer[sdk.Output] // for one that emits from elsewhere
 	buffer  []byte
 	known   map[sdk.CheckpointID]map[sdk.SplitID]int
 	fetched sdk.Counter
@@ -150,6 +152,10 @@ func (r *reader) from(s Split) int {
 func (r *reader) Poll(turn *sdk.Turn, out sdk.Output) (sdk.PollStatus, error) {
 	if r.refused {
 		return sdk.NothingAvailable, nil
+	}
+	r.large.Store(&out)
+	if r.has(DropsLabels) {
+		pprof.SetGoroutineLabels(context.Background())
 	}
 	if r.has(WaitsForSplit) && r.ctx.Reader() > 0 && !r.had {
 		_ = wait(r.life, time.Minute)

@@ -1,0 +1,143 @@
+package inprocess_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-dev/penstock/conformance/inprocess"
+)
+
+// hello is a server that says hello.
+func hello(t *testing.T) (*inprocess.Network, *http.Client) {
+	t.Helper()
+	n := inprocess.NewNetwork()
+	n.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
+	return n, n.Client()
+}
+
+func post(ctx context.Context, t *testing.T, c *http.Client) (string, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://anywhere/", nil) // which no client sends again by itself
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
+}
+
+func TestAClientTalksToTheServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, c := hello(t)
+		for range 3 {
+			if body, err := post(t.Context(), t, c); body != "hello" || err != nil {
+				t.Fatalf("%q, %v", body, err)
+			}
+		}
+		n.Close()
+		n.Close()
+		if _, err := post(t.Context(), t, c); err == nil {
+			t.Error("a closed network answered")
+		}
+	})
+}
+
+func TestAStalledNetworkHangsUntilItIsResumed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, c := hello(t)
+		defer n.Close()
+		n.Stall()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := post(ctx, t, c); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("a stalled network answered with %v", err)
+		}
+		began := time.Now()
+		time.AfterFunc(time.Hour, n.Resume)
+		if body, err := post(t.Context(), t, c); body != "hello" || err != nil {
+			t.Fatalf("%q, %v", body, err)
+		}
+		if took := time.Since(began); took != time.Hour {
+			t.Errorf("the answer came after %s", took)
+		}
+	})
+}
+
+func TestCallsFailAsOftenAsTheyAreTo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, c := hello(t)
+		defer n.Close()
+		n.Fail(2)
+		for i := range 4 {
+			if _, err := post(t.Context(), t, c); (err != nil) != (i < 2) {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+	})
+}
+
+func TestDroppedConnectionsBreakAndNewOnesDoNot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := inprocess.NewNetwork()
+		defer n.Close()
+		accepted := make(chan error, 1)
+		go func() {
+			conn, err := n.Listener().Accept()
+			if err == nil {
+				_, err = conn.Read(make([]byte, 1))
+			}
+			accepted <- err
+		}()
+		conn, err := n.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		n.Drop()
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the client's end answers %v", err)
+		}
+		if err := <-accepted; err == nil {
+			t.Error("the server's end answers")
+		}
+		if _, err := n.Dial(t.Context(), "", ""); err != nil {
+			t.Errorf("a new connection: %v", err)
+		}
+	})
+}
+
+// The deadlines of a client's connection hold while the network is stalled.
+func TestDeadlinesPassInAStall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, _ := hello(t)
+		defer n.Close()
+		conn, err := n.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Stall()
+		if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 { // a byte may have been on its way
+			if _, err := conn.Write([]byte("x")); i == 1 && !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("write answers %v", err)
+			}
+		}
+	})
+}
