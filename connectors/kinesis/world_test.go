@@ -21,7 +21,9 @@ import (
 // says so, or on request. It runs in the test's goroutine, in a bubble, so time passes only while everything waits.
 type world struct {
 	t       *testing.T
-	srv     *kinesistest.Server
+	srv     *kinesistest.Server // nil on the wall
+	on      streamServer        // srv, or the emulator
+	wall    bool                // the time is the one on the wall, not that of a bubble
 	source  *Source
 	readers int
 	metrics *instruments
@@ -79,19 +81,27 @@ func inWorld(t *testing.T, shards int, configure func(*Source), test func(w *wor
 		if err := srv.CreateStream("orders", shards); err != nil {
 			t.Fatal(err)
 		}
-		w := &world{t: t, srv: srv, readers: 1, source: sourceOf(srv), next: 1}
+		w := &world{t: t, srv: srv, on: srv, readers: 1, source: sourceOf(srv), next: 1}
 		if configure != nil {
 			configure(w.source)
 		}
-		defer func() {
-			if t.Failed() {
-				t.Logf("log:\n%s", w.log)
-			}
-			w.kill()
-		}()
-		test(w)
+		w.test(test)
 	})
 }
+
+// test runs a test and leaves nothing running.
+func (w *world) test(test func(w *world)) {
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("log:\n%s", w.log)
+		}
+		w.kill()
+	}()
+	test(w)
+}
+
+// stream is the name of the stream.
+func (w *world) stream() string { return w.source.Stream }
 
 // hosts makes each server's address its own: what readers of one stream share outlives them, and a bubble must not meet another one's.
 var hosts atomic.Int64
@@ -197,7 +207,9 @@ func (w *world) kill() {
 	for _, timer := range w.timers {
 		timer.Stop()
 	}
-	synctest.Wait()
+	if !w.wall {
+		synctest.Wait()
+	}
 }
 
 // until lets everything run until done says so, or the time is over.
@@ -216,9 +228,15 @@ func (w *world) until(limit time.Duration, done func() bool) bool {
 	return true
 }
 
+// onTheWall is the longest that something runs there without an event to wait for: a look at the shards and several polls.
+const onTheWall = 1200 * time.Millisecond
+
 // run lets everything run for a while.
 func (w *world) run(d time.Duration) {
 	w.t.Helper()
+	if w.wall {
+		d = min(d, onTheWall)
+	}
 	w.until(d, func() bool { return false })
 }
 
@@ -345,10 +363,12 @@ func (w *world) held() []string {
 // put writes n records, with keys that spread over the shards, and a number that grows for each key.
 func (w *world) put(from, n int) {
 	w.t.Helper()
-	for i := from; i < from+n; i++ {
-		_, err := w.srv.Put("orders", kinesistest.Record{PartitionKey: fmt.Sprintf("k%d", i%13), Data: fmt.Appendf(nil, "%d", i)})
-		w.must(err)
+	records := make([]kinesistest.Record, n)
+	for i := range records {
+		records[i] = kinesistest.Record{PartitionKey: fmt.Sprintf("k%d", (from+i)%13), Data: fmt.Appendf(nil, "%d", from+i)}
 	}
+	_, err := w.on.Put(w.stream(), records...)
+	w.must(err)
 }
 
 // each checks that the records are from..from+n-1, each once, and in order for each key.
