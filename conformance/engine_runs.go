@@ -159,17 +159,18 @@ func dies[S sdk.Split, B Backend](x *trial[S, B], reader, coordinator bool) {
 }
 
 func (x *trial[S, B]) diesOnce(s *strike) {
-	const parts = 3
+	const parts, more = 3, 2
 	x.start(parts)
 	x.appendAll(10)
 	f := x.job()
 	f.run(x.h.Source(x.b), 2, s.seams())
 	grower, grows := any(x.b).(Grower)
+	grows = grows && (x.h.Parts == 0 || x.h.Parts >= parts+more)
 	for round := range 4 {
 		pass(900 * time.Millisecond)
 		x.appendAll(5)
 		if grows && round == 1 {
-			grower.Grow(parts + 2)
+			grower.Grow(parts + more)
 			x.appended = append(x.appended, 0, 0)
 			x.append(parts, 12)
 			x.append(parts+1, 1)

@@ -101,6 +101,7 @@ func failingDiscovery[S sdk.Split, B Backend](x *trial[S, B]) {
 }
 
 func newPartsAreFound[S sdk.Split, B Backend](x *trial[S, B]) {
+	x.needs(4)
 	x.start(2)
 	grower, ok := any(x.b).(Grower)
 	if !ok {

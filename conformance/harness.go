@@ -56,6 +56,8 @@ type Harness[S sdk.Split, B Backend] struct {
 	// written.
 	Golden string
 
+	// Parts is how many parts the system can have at most; zero means any number. Cases that need more are skipped.
+	Parts int
 	// Delay is how long it may take until an appended record is there to be emitted; zero means [DefaultDelay].
 	Delay time.Duration
 	// Discovery is how long it may take until a part that appeared is discovered; zero means [DefaultDiscovery].

@@ -38,12 +38,14 @@ func TestWhatIsMissingIsSkippedAndSaid(t *testing.T) {
 		Backend: func(int) noSystem { return noSystem{} },
 		Source:  func(noSystem) sdk.Source[anySplit] { panic("it is not asked for") },
 		Exempt:  map[string]string{"reader/byte_budget": "its records are small"},
+		Parts:   3,
 	}
 	for name, want := range map[string]string{
 		"end/without_splits":   "Harness.Bounded",
 		"reader/byte_budget":   "exempt: its records are small",
 		"engine/system_fails":  "conformance.Failer",
-		"enumerator/new_parts": "conformance.Grower",
+		"enumerator/new_parts": "Harness.Parts",
+		"metrics/are_bounded":  "Harness.Parts",
 	} {
 		results, err := Examine(t, h, name)
 		if err != nil || len(results) != 1 {

@@ -46,6 +46,7 @@ func metricsAreThere[S sdk.Split, B Backend](x *trial[S, B]) {
 }
 
 func metricsAreBounded[S sdk.Split, B Backend](x *trial[S, B]) {
+	x.needs(9)
 	const most = 64
 	reader, enumerator := x.measured(1)
 	manyReader, manyEnumerator := x.measured(9)

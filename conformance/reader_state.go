@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"bytes"
 	"maps"
 	"runtime"
 	"slices"
@@ -289,9 +288,4 @@ func missingNoticesCostNothing[S sdk.Split, B Backend](x *trial[S, B]) {
 	x.append(0, 3)
 	l.take(3)
 	x.everything(l.out.texts)
-}
-
-// equal reports whether two encodings are the same.
-func equal(a, b sdk.VersionedBytes) bool {
-	return a.Version == b.Version && bytes.Equal(a.Data, b.Data)
 }

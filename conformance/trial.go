@@ -123,9 +123,17 @@ func (x *trial[S, B]) outcome() (skipped string, failures []string) {
 
 // start makes the backend.
 func (x *trial[S, B]) start(parts int) {
+	x.needs(parts)
 	x.b = x.h.Backend(parts)
 	x.started = true
 	x.appended = make([]int, parts)
+}
+
+// needs skips a case for which the system is too small.
+func (x *trial[S, B]) needs(parts int) {
+	if most := x.h.Parts; most > 0 && parts > most {
+		x.skip("the system has at most %d of %d parts (Harness.Parts)", most, parts)
+	}
 }
 
 // append adds n values to a part.

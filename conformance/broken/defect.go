@@ -34,7 +34,7 @@ const (
 	StoresFetched      Defect = "state/position_moves_in_turns_only"      // its position is that of the fetch
 	SnapshotsRead      Defect = "state/unread_splits_are_kept"            // only splits of which something was read
 	SharesSnapshot     Defect = "state/snapshots_are_values"              // Snapshot answers its own slice
-	RelisesOnOrder     Defect = "state/restored_splits_may_move_together" // positions go to splits in the order of their ids
+	ReliesOnOrder      Defect = "state/restored_splits_may_move_together" // positions go to splits in the order of their ids
 	WantsKnownIDs      Defect = "checkpoint/notices_in_any_order"         // an unknown checkpoint is an error
 	KeepsSnapshots     Defect = "checkpoint/missing_notices_cost_nothing"
 	NeedsOpen          Defect = "close/at_any_time"            // Close uses what Open makes

@@ -101,7 +101,7 @@ func (e *enumerator) listed(n int, err error) {
 		e.learn(n)
 	}
 	e.distributeOrFail()
-	if !e.complete() && !(err == nil && e.has(DiscoversOnce)) {
+	if !e.complete() && (err != nil || !e.has(DiscoversOnce)) {
 		e.ctx.Schedule("discover", interval, e.discover)
 	}
 }

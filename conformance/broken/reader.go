@@ -94,7 +94,7 @@ func (r *reader) Open(context.Context) error {
 }
 
 func (r *reader) AddSplits(splits []Split) error {
-	if r.has(RelisesOnOrder) {
+	if r.has(ReliesOnOrder) {
 		positions := slices.Clone(splits)
 		slices.SortFunc(splits, func(a, b Split) int { return a.Part - b.Part })
 		for i := range splits {

@@ -42,6 +42,9 @@ func (r *reader) remember(id sdk.CheckpointID, splits []Split) {
 		positions[s.SplitID()] = s.Next
 	}
 	r.known[id] = positions
+	if r.has(WantsKnownIDs) {
+		delete(r.known, id-100)
+	}
 }
 
 // CheckpointComplete implements [sdk.CheckpointListener].

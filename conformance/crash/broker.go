@@ -29,15 +29,20 @@ func serveBroker() error {
 	return err
 }
 
-// startBroker runs the embedded broker in a process of its own, so that it outlives whatever is killed. started, when not nil, is
-// given the process.
+// startBroker runs the embedded broker in a process of its own. started, when not nil, is given the process.
 func startBroker(ctx context.Context, self string, started func(*exec.Cmd)) (address string, stop func(), err error) {
+	return startServer(ctx, self, brokerCommand, started)
+}
+
+// startServer runs this program with a command to serve something, in a process of its own, so that it outlives whatever is killed. The program says
+// the address first.
+func startServer(ctx context.Context, self, command string, started func(*exec.Cmd)) (address string, stop func(), err error) {
 	if self == "" {
 		if self, err = os.Executable(); err != nil {
 			return "", nil, err
 		}
 	}
-	cmd := exec.CommandContext(ctx, self, brokerCommand)
+	cmd := exec.CommandContext(ctx, self, command)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -48,7 +53,7 @@ func startBroker(ctx context.Context, self string, started func(*exec.Cmd)) (add
 		return "", nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", nil, fmt.Errorf("start the broker: %w", err)
+		return "", nil, fmt.Errorf("%s: %w", command, err)
 	}
 	if started != nil {
 		started(cmd)
@@ -57,7 +62,7 @@ func startBroker(ctx context.Context, self string, started func(*exec.Cmd)) (add
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		stop()
-		return "", nil, fmt.Errorf("the broker says no address: %w", err)
+		return "", nil, fmt.Errorf("%s says no address: %w", command, err)
 	}
 	return line[:len(line)-1], stop, nil
 }

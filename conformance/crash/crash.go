@@ -19,7 +19,9 @@ import (
 type config struct {
 	kills, records, partitions int
 	rescale                    bool
-	rate                       int // records per second of all readers together; 0 is no limit
+	source                     string // kafka or kinesis
+	efo                        bool   // kinesis with enhanced fan-out
+	rate                       int    // records per second of all readers together; 0 is no limit
 	interval                   time.Duration
 	shortest, longest          time.Duration
 	seed                       uint64
@@ -35,8 +37,14 @@ type config struct {
 func (c config) flags() string {
 	s := fmt.Sprintf("-kills %d -records %d -partitions %d -rate %d -interval %s -shortest %s -longest %s -seed %d",
 		c.kills, c.records, c.partitions, c.rate, c.interval, c.shortest, c.longest, c.seed)
+	if c.source == kinesisSource {
+		s = fmt.Sprintf("-source %s -kills %d -interval %s -shortest %s -longest %s -seed %d", c.source, c.kills, c.interval, c.shortest, c.longest, c.seed)
+	}
 	if c.rescale {
 		s += " -rescale"
+	}
+	if c.efo {
+		s += " -efo"
 	}
 	if c.sink == kafkaSink {
 		s += " -sink " + kafkaSink

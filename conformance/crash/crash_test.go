@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary serve the broker, as the program does.
+// TestMain lets the test binary serve the broker and the stream, as the program does.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == brokerCommand {
-		if err := serveBroker(); err != nil {
+	if served, err := serve(os.Args); served {
+		if err != nil {
 			os.Exit(1)
 		}
 		return

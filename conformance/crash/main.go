@@ -12,8 +12,8 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == brokerCommand {
-		if err := serveBroker(); err != nil {
+	if served, err := serve(os.Args); served {
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -23,6 +23,21 @@ func main() {
 	code := run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
+}
+
+// serve serves what a run of this program wants from a process of its own, if that is what the arguments say.
+func serve(args []string) (served bool, err error) {
+	if len(args) < 2 {
+		return false, nil
+	}
+	switch args[1] {
+	case brokerCommand:
+		return true, serveBroker()
+	case kinesisCommand:
+		return true, serveKinesis()
+	default:
+		return false, nil
+	}
 }
 
 func run(ctx context.Context, args []string) int {
@@ -37,8 +52,10 @@ func run(ctx context.Context, args []string) int {
 	flags.DurationVar(&c.shortest, "shortest", 30*time.Millisecond, "shortest life of the command")
 	flags.DurationVar(&c.longest, "longest", 600*time.Millisecond, "longest life of the command")
 	flags.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "seed of the schedule of kills")
+	flags.StringVar(&c.source, "source", kafkaSource, "what is read: kafka, or kinesis, a stream that is resharded meanwhile (into files; -kills, -rescale, -interval, -shortest, -longest and -seed apply)")
+	flags.BoolVar(&c.efo, "efo", false, "read kinesis with enhanced fan-out")
 	flags.StringVar(&c.sink, "sink", fileSink, "where the output goes: file, or kafka, a topic of the same broker")
-	flags.StringVar(&c.servers, "servers", embedded, "what to start: embedded, real (Apache Kafka), or cluster (three brokers that are killed in turn)")
+	flags.StringVar(&c.servers, "servers", embedded, "what to start: embedded, real (Apache Kafka), or cluster (three brokers that are killed in turn); of kinesis: embedded, or real (kinesis-local)")
 	brokers := flags.String("brokers", "", "comma separated addresses of a broker to use instead of starting one")
 	flags.StringVar(&c.penstock, "penstock", "", "the command to kill; built from ./cmd/penstock when empty")
 	if err := flags.Parse(args); err != nil {
@@ -53,6 +70,9 @@ func run(ctx context.Context, args []string) int {
 		c.brokers = strings.Split(*brokers, ",")
 	}
 	c.say = func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+	if c.source == kinesisSource {
+		return runKinesis(ctx, c, given(flags))
+	}
 	report, err := crash(ctx, c)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "crash: %v\n  Repeat it with: go run ./conformance/crash %s\n", err, c.flags())

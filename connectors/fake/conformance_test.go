@@ -108,7 +108,7 @@ func (s *system) source(cfg fake.Config) sdk.Source[fake.Split] {
 }
 
 func TestConformance(t *testing.T) {
-	for name, cfg := range map[string]fake.Config{"views": {}, "copies": {Copied: true}} {
+	for name, cfg := range map[string]fake.Config{"views": {}, "copies": {Copied: true}, "durable": {Durable: true}} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, conformance.Harness[fake.Split, *system]{
 				Backend: newSystem,
