@@ -27,7 +27,7 @@ type streamServer interface {
 
 var (
 	_ streamServer = (*kinesistest.Server)(nil)
-	_ streamServer = emulator{}
+	_ streamServer = remote{}
 )
 
 // onBoth runs a test in two worlds: one with the double, in a bubble, and one with kinesis-local, an emulator that others wrote, with the time on the wall. Such a
@@ -51,7 +51,7 @@ func inEmulator(t *testing.T, shards int, configure func(*Source), test func(w *
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := srv.Client(func(o *aws.Options) { o.HTTPClient = &http.Client{Transport: transport} })
-	w := &world{t: t, wall: true, on: emulator{t, client}, readers: 1, next: 1, source: &Source{
+	w := &world{t: t, wall: true, on: remote{t, client, 20 * time.Millisecond}, readers: 1, next: 1, source: &Source{
 		Stream: stream, Region: "us-east-1", Credentials: Credentials{AccessKeyID: "kinesisserver", SecretAccessKey: "kinesisserver"},
 		Endpoint: srv.Endpoint(), PollInterval: 200 * time.Millisecond, DiscoveryInterval: time.Second,
 	}}
@@ -61,46 +61,50 @@ func inEmulator(t *testing.T, shards int, configure func(*Source), test func(w *
 	w.test(test)
 }
 
-// emulator changes streams of kinesis-local, and waits until each change is done.
-type emulator struct {
+// remote changes streams of a service that runs elsewhere, and waits until each change is done.
+type remote struct {
 	t      *testing.T
 	client *aws.Client
+	pace   time.Duration // between looks at whether it is
 }
 
-func (e emulator) CreateStream(name string, shards int) error {
+// changeWithin bounds a change, which takes an emulator 50 ms, and the service up to some minutes.
+const changeWithin = 10 * time.Minute
+
+func (r remote) CreateStream(name string, shards int) error {
 	n := int32(shards)
-	_, err := e.client.CreateStream(e.t.Context(), &aws.CreateStreamInput{StreamName: &name, ShardCount: &n})
-	return e.settled(name, err)
+	_, err := r.client.CreateStream(r.t.Context(), &aws.CreateStreamInput{StreamName: &name, ShardCount: &n})
+	return r.settled(name, err)
 }
 
-func (e emulator) DeleteStream(name string) error {
-	if _, err := e.client.DeleteStream(e.t.Context(), &aws.DeleteStreamInput{StreamName: &name}); err != nil {
+func (r remote) DeleteStream(name string) error {
+	if _, err := r.client.DeleteStream(r.t.Context(), &aws.DeleteStreamInput{StreamName: &name}); err != nil {
 		return err
 	}
-	return aws.NewStreamNotExistsWaiter(e.client, func(o *aws.StreamNotExistsWaiterOptions) { o.MinDelay, o.MaxDelay = 20*time.Millisecond, time.Second }).
-		Wait(e.t.Context(), &aws.DescribeStreamInput{StreamName: &name}, time.Minute)
+	return aws.NewStreamNotExistsWaiter(r.client, func(o *aws.StreamNotExistsWaiterOptions) { o.MinDelay, o.MaxDelay = r.pace, 2*r.pace }).
+		Wait(r.t.Context(), &aws.DescribeStreamInput{StreamName: &name}, changeWithin)
 }
 
-func (e emulator) Put(stream string, records ...kinesistest.Record) ([]kinesistest.Record, error) {
+func (r remote) Put(stream string, records ...kinesistest.Record) ([]kinesistest.Record, error) {
 	in := &aws.PutRecordsInput{StreamName: &stream}
 	for i := range records {
 		in.Records = append(in.Records, types.PutRecordsRequestEntry{PartitionKey: &records[i].PartitionKey, Data: records[i].Data})
 	}
-	out, err := e.client.PutRecords(e.t.Context(), in)
+	out, err := r.client.PutRecords(r.t.Context(), in)
 	if err != nil {
 		return nil, err
 	}
-	for i, r := range out.Records {
-		if r.ErrorCode != nil {
-			return nil, fmt.Errorf("record %d: %s", i, *r.ErrorCode)
+	for i, answer := range out.Records {
+		if answer.ErrorCode != nil {
+			return nil, fmt.Errorf("record %d: %s", i, *answer.ErrorCode)
 		}
-		records[i].Shard, records[i].SequenceNumber = *r.ShardId, *r.SequenceNumber
+		records[i].Shard, records[i].SequenceNumber = *answer.ShardId, *answer.SequenceNumber
 	}
 	return records, nil
 }
 
-func (e emulator) Split(stream, shard string) (lower, upper string, err error) {
-	before, err := e.shards(stream)
+func (r remote) Split(stream, shard string) (lower, upper string, err error) {
+	before, err := r.shards(stream)
 	if err != nil {
 		return "", "", err
 	}
@@ -111,38 +115,38 @@ func (e emulator) Split(stream, shard string) (lower, upper string, err error) {
 		h := hashRange(s.HashKeyRange)
 		h.Start[0] += (h.End[0]-h.Start[0])/2 + 1
 		middle := *shardsOf([]lineage.HashRange{h})[0].HashKeyRange.StartingHashKey
-		_, err = e.client.SplitShard(e.t.Context(), &aws.SplitShardInput{StreamName: &stream, ShardToSplit: &shard, NewStartingHashKey: &middle})
+		_, err = r.client.SplitShard(r.t.Context(), &aws.SplitShardInput{StreamName: &stream, ShardToSplit: &shard, NewStartingHashKey: &middle})
 	}
-	if err := e.settled(stream, err); err != nil {
+	if err := r.settled(stream, err); err != nil {
 		return "", "", err
 	}
-	children, err := e.shards(stream)
+	children, err := r.shards(stream)
 	if err != nil || len(children) != len(before)+2 {
 		return "", "", fmt.Errorf("%d shards after the split of %s, error %w", len(children), shard, err)
 	}
 	return *children[len(before)].ShardId, *children[len(before)+1].ShardId, nil
 }
 
-func (e emulator) Merge(stream, shard, adjacent string) (child string, err error) {
-	_, err = e.client.MergeShards(e.t.Context(), &aws.MergeShardsInput{StreamName: &stream, ShardToMerge: &shard, AdjacentShardToMerge: &adjacent})
-	if err := e.settled(stream, err); err != nil {
+func (r remote) Merge(stream, shard, adjacent string) (child string, err error) {
+	_, err = r.client.MergeShards(r.t.Context(), &aws.MergeShardsInput{StreamName: &stream, ShardToMerge: &shard, AdjacentShardToMerge: &adjacent})
+	if err := r.settled(stream, err); err != nil {
 		return "", err
 	}
-	shards, err := e.shards(stream)
+	shards, err := r.shards(stream)
 	if err != nil {
 		return "", err
 	}
 	return *shards[len(shards)-1].ShardId, nil
 }
 
-func (e emulator) Reshard(stream string, shards int) error {
+func (r remote) Reshard(stream string, shards int) error {
 	n := int32(shards)
-	_, err := e.client.UpdateShardCount(e.t.Context(), &aws.UpdateShardCountInput{StreamName: &stream, TargetShardCount: &n, ScalingType: types.ScalingTypeUniformScaling})
-	return e.settled(stream, err)
+	_, err := r.client.UpdateShardCount(r.t.Context(), &aws.UpdateShardCountInput{StreamName: &stream, TargetShardCount: &n, ScalingType: types.ScalingTypeUniformScaling})
+	return r.settled(stream, err)
 }
 
-func (e emulator) shards(stream string) ([]types.Shard, error) {
-	out, err := e.client.ListShards(e.t.Context(), &aws.ListShardsInput{StreamName: &stream})
+func (r remote) shards(stream string) ([]types.Shard, error) {
+	out, err := r.client.ListShards(r.t.Context(), &aws.ListShardsInput{StreamName: &stream})
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +154,12 @@ func (e emulator) shards(stream string) ([]types.Shard, error) {
 }
 
 // settled waits until a change that was accepted is done.
-func (e emulator) settled(stream string, err error) error {
-	if err == nil {
-		kinesisserver.AwaitActive(e.t, e.client, stream)
+func (r remote) settled(stream string, err error) error {
+	if err != nil {
+		return err
 	}
-	return err
+	return aws.NewStreamExistsWaiter(r.client, func(o *aws.StreamExistsWaiterOptions) { o.MinDelay, o.MaxDelay = r.pace, 2*r.pace }).
+		Wait(r.t.Context(), &aws.DescribeStreamInput{StreamName: &stream}, changeWithin)
 }
 
 // forgetful is a client's connection that loses the answer to a request: the service has served it, and the client hears of an error.

@@ -32,7 +32,7 @@ func TestASubscriptionThatEndsGoesOnFromItsContinuation(t *testing.T) {
 	inWorld(t, 2, fanOut, func(w *world) {
 		w.start()
 		written := 0
-		for range 4 {
+		for range 2 {
 			w.put(written, 10)
 			written += 10
 			w.run(4 * time.Minute)
@@ -40,8 +40,8 @@ func TestASubscriptionThatEndsGoesOnFromItsContinuation(t *testing.T) {
 		}
 		w.checkpoint()
 		w.each(w.committed(), 0, written)
-		if n := w.srv.Calls("SubscribeToShard"); n < 16 || n > 24 {
-			t.Errorf("%d subscriptions of two shards in 48 minutes", n)
+		if n := w.srv.Calls("SubscribeToShard"); n < 8 || n > 12 {
+			t.Errorf("%d subscriptions of two shards in 24 minutes", n)
 		}
 	})
 }

@@ -2,8 +2,6 @@ package kinesis
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -418,17 +416,17 @@ func TestMemoryIsBoundedOverReadersAndNoneStarves(t *testing.T) {
 	t.Parallel()
 	inWorld(t, 8, func(s *Source) { s.InFlightBytes = 1 << 20 }, func(w *world) {
 		w.readers = 2
-		big := strings.Repeat("x", 100<<10)
-		for i := range 200 {
-			_, err := w.srv.Put("orders", kinesistest.Record{PartitionKey: fmt.Sprint(i), Data: []byte(big)})
-			w.must(err)
-		}
+		w.put(0, 200)
+		hang := w.fault("GetRecords", kinesistest.Always, kinesistest.Hang())
 		w.start()
-		w.arrive(200)
-		w.run(2 * time.Second)
-		if v, _ := w.metrics.get("in_flight_bytes"); v > 21<<20 {
-			t.Errorf("%v bytes in flight", v)
+		w.run(10 * time.Second)
+		// A first page is taken to have 1 MiB, which is all there is, so each reader has the one page that it may have beyond the limit.
+		if n := hang.Hits(); n != 2 || len(w.held()) != 8 {
+			t.Errorf("two readers fetch %d pages of %d shards at a time", n, len(w.held()))
 		}
+		hang.Remove()
+		w.arrive(200)
+		w.each(w.all(), 0, 200)
 	})
 }
 

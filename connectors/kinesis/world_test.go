@@ -2,6 +2,7 @@ package kinesis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -22,7 +23,7 @@ import (
 type world struct {
 	t       *testing.T
 	srv     *kinesistest.Server // nil on the wall
-	on      streamServer        // srv, or the emulator
+	on      streamServer        // srv, or a service elsewhere
 	wall    bool                // the time is the one on the wall, not that of a bubble
 	source  *Source
 	readers int
@@ -227,6 +228,9 @@ func (w *world) until(limit time.Duration, done func() bool) bool {
 	}
 	return true
 }
+
+// problem is what ended the job, if anything did.
+func (w *world) problem() error { return errors.Join(w.err, w.failed) }
 
 // onTheWall is the longest that something runs there without an event to wait for: a look at the shards and several polls.
 const onTheWall = 1200 * time.Millisecond
