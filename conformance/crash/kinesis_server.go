@@ -11,12 +11,16 @@ import (
 	"github.com/penstock-dev/penstock/connectors/kinesis/kinesistest"
 )
 
-// kinesisCommand as first argument makes this program serve a double of Kinesis until its standard input ends.
-const kinesisCommand = "serve-kinesis"
+// Either as first argument makes this program serve a double of Kinesis until its standard input ends.
+const (
+	// kinesisCommand keeps the service's limits on calls and bytes, so that lives that are short run into them as they would there.
+	kinesisCommand = "serve-kinesis"
+	// volumeCommand has none, for measurements.
+	volumeCommand = "serve-kinesis-unlimited"
+)
 
-// serveKinesis keeps the service's limits on calls and bytes, so that lives that are short run into them as they would there.
-func serveKinesis() error {
-	srv, err := kinesistest.New(kinesistest.Options{})
+func serveKinesis(o kinesistest.Options) error {
+	srv, err := kinesistest.New(o)
 	if err != nil {
 		return err
 	}

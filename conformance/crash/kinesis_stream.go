@@ -33,14 +33,19 @@ type crowd struct {
 	written [streamKeys]int // acknowledged records of each key
 }
 
-func newCrowd(ctx context.Context, endpoint string) (*crowd, error) {
-	w := &crowd{client: kinesis.New(kinesis.Options{
-		Region: "us-east-1", BaseEndpoint: &endpoint, RetryMaxAttempts: 1, // a call that is repeated may write twice
+// kinesisClient makes each call once: one that is repeated may write twice.
+func kinesisClient(endpoint string) *kinesis.Client {
+	return kinesis.New(kinesis.Options{
+		Region: "us-east-1", BaseEndpoint: &endpoint, RetryMaxAttempts: 1,
 		HTTPClient: &http.Client{Transport: ownBody{http.DefaultTransport}},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "crash", SecretAccessKey: "crash"}, nil
 		}),
-	})}
+	})
+}
+
+func newCrowd(ctx context.Context, endpoint string) (*crowd, error) {
+	w := &crowd{client: kinesisClient(endpoint)}
 	if _, err := w.client.CreateStream(ctx, &kinesis.CreateStreamInput{StreamName: aws.String(stream), ShardCount: aws.Int32(2)}); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/penstock-dev/penstock/connectors/kinesis/kinesistest"
 )
 
 func main() {
@@ -34,7 +36,9 @@ func serve(args []string) (served bool, err error) {
 	case brokerCommand:
 		return true, serveBroker()
 	case kinesisCommand:
-		return true, serveKinesis()
+		return true, serveKinesis(kinesistest.Options{})
+	case volumeCommand:
+		return true, serveKinesis(kinesistest.Options{Unlimited: true})
 	default:
 		return false, nil
 	}
