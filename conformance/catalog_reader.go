@@ -242,7 +242,7 @@ var checkpointCatalog = []Case{
 		Name:        "checkpoint/missing_notices_cost_nothing",
 		Purpose:     "When completions stay away for days, what waits for them must not fill the memory.",
 		Requirement: "Notices may be missing. What is kept for them is bounded.",
-		Pass:        "after 100,000 snapshots without a notice the reader holds less than 16 MiB more, and goes on",
+		Pass:        "100,000 snapshots without a notice cost less than 8 MiB, and the reader goes on",
 		Cause:       "a map from checkpoint to positions that only a completion empties.",
 		Look:        "what Snapshot stores for CheckpointComplete",
 	},

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/penstock-dev/penstock/sdk"
@@ -255,6 +256,9 @@ func noticesInAnyOrder[S sdk.Split, B Backend](x *trial[S, B]) {
 	x.everything(l.out.texts)
 }
 
+// measuring is held while a case looks at the memory of the process, so that two of them do not see each other.
+var measuring sync.Mutex
+
 func missingNoticesCostNothing[S sdk.Split, B Backend](x *trial[S, B]) {
 	x.start(4)
 	source := x.h.Source(x.b)
@@ -262,28 +266,40 @@ func missingNoticesCostNothing[S sdk.Split, B Backend](x *trial[S, B]) {
 	l.listener()
 	x.append(0, 3)
 	l.take(3)
-	const snapshots, most = 100_000, 16 << 20
+	const snapshots, most = 100_000, 8 << 20
 	memory := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	take := func(from, to sdk.CheckpointID) {
+	next := sdk.CheckpointID(1)
+	take := func(n int) {
 		l.do("Snapshot", func() error {
-			for id := from; id < to; id++ {
-				if _, err := l.reader.Snapshot(id); err != nil {
+			for range n {
+				next++
+				if _, err := l.reader.Snapshot(next); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
-	take(1, 1000)
-	before := memory()
-	take(1000, snapshots)
-	if after := memory(); after > before+most {
-		x.fail("%d snapshots whose checkpoints never completed cost %d MiB", snapshots, (after-before)>>20)
+	measuring.Lock()
+	defer measuring.Unlock()
+	take(1000)
+	// Whatever else runs in this process allocates too, so that only what grows each time counts.
+	for try := 1; ; try++ {
+		before := memory()
+		take(snapshots)
+		after := memory()
+		if after < before+most {
+			break
+		}
+		if try == 5 {
+			x.fail("%d snapshots whose checkpoints never completed cost %d MiB, each of %d times", snapshots, (after-before)>>20, try)
+			break
+		}
 	}
 	x.append(0, 3)
 	l.take(3)
