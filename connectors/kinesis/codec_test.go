@@ -33,6 +33,7 @@ func goldenSplits() []Split {
 	}
 }
 
+// E52: golden files of the first version.
 func TestVersion1IsReadAndWrittenByteForByte(t *testing.T) {
 	t.Parallel()
 	var now bytes.Buffer
@@ -69,6 +70,7 @@ func TestVersion1IsReadAndWrittenByteForByte(t *testing.T) {
 	}
 }
 
+// E52: also a version that is not known.
 func TestDecodeRefusesWhatEncodeNeverWrites(t *testing.T) {
 	t.Parallel()
 	for _, s := range goldenSplits() {

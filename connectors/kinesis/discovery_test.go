@@ -36,14 +36,14 @@ func TestE23ShardsThatComeInPagesAreTheSame(t *testing.T) {
 
 func TestE43ThousandsOfShardsAreDiscoveredAndAssigned(t *testing.T) {
 	t.Parallel()
-	const shards = 2500
+	const shards = 4000
 	inWorld(t, shards, func(s *Source) { s.PollInterval = time.Minute }, func(w *world) {
 		w.readers = 4
 		w.start()
 		if !w.until(time.Minute, func() bool { return len(w.held()) == shards }) {
 			t.Fatalf("%d shards are held, error %v", len(w.held()), w.failed)
 		}
-		if n := w.srv.Calls("ListShards"); n != 3 {
+		if n := w.srv.Calls("ListShards"); n != 4 {
 			t.Errorf("%d calls", n)
 		}
 		w.checkpoint()

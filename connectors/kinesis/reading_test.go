@@ -165,7 +165,7 @@ func TestE10AThrottledShardDoesNotHoldUpOthers(t *testing.T) {
 	})
 }
 
-func TestE11E20APageOfTenMegabytesIsPaidForByFiveSeconds(t *testing.T) {
+func TestE11APageOfTenMegabytesIsPaidForByFiveSeconds(t *testing.T) {
 	t.Parallel()
 	inWorld(t, 1, nil, func(w *world) {
 		big := make([]byte, 1<<20-100)
@@ -181,6 +181,31 @@ func TestE11E20APageOfTenMegabytesIsPaidForByFiveSeconds(t *testing.T) {
 		}
 		if n, _ := w.metrics.get("throttled_requests"); n > 0 {
 			t.Errorf("%v requests were refused", n)
+		}
+	})
+}
+
+func TestE20ARecordLargerThanATurnIsDeliveredOnceAndEndsTheTurn(t *testing.T) {
+	t.Parallel()
+	const large = 10<<20 - 100 // ten times what a turn of the test may emit
+	inWorld(t, 1, nil, func(w *world) {
+		w.put(0, 1)
+		_, err := w.srv.Put("orders", kinesistest.Record{PartitionKey: "k", Data: make([]byte, large)})
+		w.must(err)
+		w.put(1, 1)
+		w.start()
+		alone := false
+		w.until(time.Minute, func() bool {
+			all := w.all()
+			alone = alone || len(all) == 2 && len(all[1].Value) == large
+			return len(all) == 3
+		})
+		if !alone || len(w.all()) != 3 {
+			t.Errorf("%d records; the large one ended its turn: %t", len(w.all()), alone)
+		}
+		w.run(10 * time.Second)
+		if n := len(w.all()); n != 3 {
+			t.Errorf("%d records", n)
 		}
 	})
 }

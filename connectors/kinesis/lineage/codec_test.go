@@ -62,6 +62,7 @@ func goldenTopology(t testing.TB) *Topology {
 
 func shardName(i int) string { return fmt.Sprintf("shardId-%012d", i) }
 
+// E52: golden files of the first version.
 func TestVersion1IsReadAndWrittenByteForByte(t *testing.T) {
 	t.Parallel()
 	top := goldenTopology(t)
@@ -93,6 +94,7 @@ func TestVersion1IsReadAndWrittenByteForByte(t *testing.T) {
 	}
 }
 
+// E52: also a version that is not known.
 func TestDecodeRefusesWhatEncodeNeverWrites(t *testing.T) {
 	t.Parallel()
 	top := goldenTopology(t)
@@ -168,6 +170,7 @@ func TestTenThousandShardsAreNotQuadratic(t *testing.T) {
 	}
 }
 
+// E21: numbers of any length, also the one that an emulator gives to the end of every shard.
 func TestSequencesAreComparedAsLargeNumbers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
