@@ -9,6 +9,9 @@
 //	go run ./conformance/crash -kills 50 -rescale              with another parallelism after each kill
 //	go run ./conformance/crash -kills 50 -sink kafka           into another topic, read as a consumer of committed records does
 //	go run ./conformance/crash -brokers 127.0.0.1:9092         against a broker of yours
+//	go run ./conformance/crash -source kinesis -kills 10       a stream that is resharded 2 -> 4 -> 2 -> 8 meanwhile
+//
+// With a stream the order of each key's records is checked too, across shards, along the order of the checkpoints that committed them.
 //
 // A failing run prints the seed that repeats its schedule of kills, and leaves its folder behind.
 package main
