@@ -191,7 +191,7 @@ func TestE46TheClockOfTheServiceCountsAndNotTheOneHere(t *testing.T) {
 
 func TestE48ATimestampOlderThanTheRetentionIsTheOldestRecord(t *testing.T) {
 	t.Parallel()
-	for name, effect := range map[string]*kinesistest.Effect{"corrected": nil, "refused": ptr(kinesistest.Fail("InvalidArgumentException", "injected"))} {
+	for name, effect := range map[string]*kinesistest.Effect{"corrected": nil, "refused": new(kinesistest.Fail("InvalidArgumentException", "injected"))} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, 1, func(s *Source) { s.Start = Timestamp(time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)) }, func(w *world) {

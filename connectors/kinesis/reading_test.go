@@ -42,7 +42,7 @@ func TestE1EmptyPagesBehindTheTipAreNoTipAndPollingGoesOnAtTheRateOfTheService(t
 
 func TestE2E3TheEndOfAShardComesAfterItsLastRecordsOrWithThem(t *testing.T) {
 	t.Parallel()
-	for name, effect := range map[string]*kinesistest.Effect{"with the last records": nil, "on a page of its own": ptr(kinesistest.WithholdEnd())} {
+	for name, effect := range map[string]*kinesistest.Effect{"with the last records": nil, "on a page of its own": new(kinesistest.WithholdEnd())} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, 1, nil, func(w *world) {
@@ -61,7 +61,8 @@ func TestE2E3TheEndOfAShardComesAfterItsLastRecordsOrWithThem(t *testing.T) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }
 
 func TestE4AnEndWithoutChildrenCountsOnlyWhenTheListSaysThatTheShardIsClosed(t *testing.T) {
 	t.Parallel()
