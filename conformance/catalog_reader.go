@@ -30,7 +30,7 @@ var readerCatalog = []Case{
 		Name:        "reader/time_budget",
 		Purpose:     "Slow elements (decompression, decoding) would make a turn of 64 records last for seconds.",
 		Requirement: "A turn ends soon after its deadline has passed: ShouldYield reads the clock for the reader.",
-		Pass:        "when each record takes a quarter of the turn's time, no turn emits more than 12, or one view more",
+		Pass:        "when each record takes a quarter of the turn's time, no turn emits more than 12, or twelve times with views",
 		Cause:       "ShouldYield is not asked for each element, or only once for a batch.",
 		Look:        "the loop in Poll",
 	},

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/penstock-dev/penstock/runtime/checkpoint"
@@ -90,7 +91,7 @@ func (x *trial[S, B]) spans() []span {
 }
 
 // ends waits for the end of the run.
-func (f *fortune[S, B]) ends(want engine.Outcome, when string) {
+func (f *fortune[S, B]) ends(when string, want ...engine.Outcome) {
 	ctx, cancel := context.WithTimeout(context.Background(), f.patient())
 	defer cancel()
 	result, err := f.handle.Wait(ctx)
@@ -99,8 +100,8 @@ func (f *fortune[S, B]) ends(want engine.Outcome, when string) {
 		f.x.stop("%s the job did not end", when)
 	case err != nil:
 		f.x.stop("%s the job failed: %v", when, err)
-	case result.Outcome != want:
-		f.x.stop("%s the job ended with outcome %d, want %d", when, result.Outcome, want)
+	case !slices.Contains(want, result.Outcome):
+		f.x.stop("%s the job ended with outcome %d, want one of %d", when, result.Outcome, want)
 	}
 	f.handle = nil
 }
@@ -108,7 +109,7 @@ func (f *fortune[S, B]) ends(want engine.Outcome, when string) {
 // stops ends the run with a savepoint.
 func (f *fortune[S, B]) stops(when string) {
 	f.handle.Stop()
-	f.ends(engine.Stopped, when)
+	f.ends(when, engine.Stopped)
 }
 
 // cancel ends the run at once, as a kill does: its last checkpoint stands.

@@ -77,20 +77,20 @@ func boundedJobEnds[S sdk.Split, B Backend](x *trial[S, B]) {
 	source, _ := x.bounded(2, 40)
 	f := x.job()
 	f.run(source, 3, nil)
-	f.ends(engine.Finished, "when everything was read")
+	f.ends("when everything was read", engine.Finished)
 	f.exactlyOnce("when a bounded job had ended")
 
 	f.run(x.h.Bounded(x.b), 2, nil)
-	f.ends(engine.AlreadyFinished, "started again after its end")
+	f.ends("started again after its end", engine.AlreadyFinished)
 
 	f = x.job()
-	x.b.Stall()
 	f.run(x.h.Bounded(x.b), 3, nil)
+	x.b.Stall() // in the middle of whatever it has got to
 	pass(3 * time.Second)
 	f.cancel()
 	x.b.Resume()
 	f.run(x.h.Bounded(x.b), 2, nil)
-	f.ends(engine.Finished, "killed before it read anything, and started again")
+	f.ends("killed half way and started again", engine.Finished, engine.AlreadyFinished)
 	f.exactlyOnce("when a bounded job had been killed and had ended")
 }
 

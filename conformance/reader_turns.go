@@ -126,7 +126,7 @@ func timeBudget[S sdk.Split, B Backend](x *trial[S, B]) {
 	_, err := l.drive(x.h.Delay, func() bool {
 		most := 12
 		if l.out.views {
-			most += maxView
+			most *= maxView // a turn counts questions, and a view answers many
 		}
 		if n := len(l.out.records) - before; n > most {
 			x.stop("a turn went on for %d records, each of which took a quarter of its time", n)

@@ -120,6 +120,24 @@ func TestDroppedConnectionsBreakAndNewOnesDoNot(t *testing.T) {
 	})
 }
 
+func TestASoundConnectionIsNotTroubled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, _ := hello(t)
+		defer n.Close()
+		c := &http.Client{Transport: &http.Transport{DialContext: n.DialSound}}
+		defer c.CloseIdleConnections()
+		n.Stall()
+		n.Fail(1)
+		for range 2 {
+			if body, err := post(t.Context(), t, c); body != "hello" || err != nil {
+				t.Errorf("%q, %v", body, err)
+			}
+			n.Drop()
+		}
+	})
+}
+
 // The deadlines of a client's connection hold while the network is stalled.
 func TestDeadlinesPassInAStall(t *testing.T) {
 	t.Parallel()

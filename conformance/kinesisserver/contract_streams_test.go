@@ -127,7 +127,7 @@ var aboutStreams = []statement{
 		name := b.stream(t, 1)
 		in := &kinesis.PutRecordsInput{StreamName: &name}
 		for i := range 3 {
-			in.Records = append(in.Records, types.PutRecordsRequestEntry{PartitionKey: aws.String("k"), Data: []byte(fmt.Sprint(i))})
+			in.Records = append(in.Records, types.PutRecordsRequestEntry{PartitionKey: aws.String("k"), Data: fmt.Append(nil, i)})
 		}
 		out, err := b.PutRecords(t.Context(), in)
 		if err != nil {

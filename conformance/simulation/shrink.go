@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -95,9 +96,7 @@ func (p *Plan) clone() *Plan {
 	q.Lives = slices.Clone(p.Lives)
 	for i := range q.Lives {
 		rates := map[Place]float64{}
-		for place, r := range q.Lives[i].Rates {
-			rates[place] = r
-		}
+		maps.Copy(rates, q.Lives[i].Rates)
 		q.Lives[i].Rates = rates
 	}
 	q.cut = slices.Clone(p.cut)
