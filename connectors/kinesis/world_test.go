@@ -216,6 +216,9 @@ func (w *world) kill() {
 // until lets everything run until done says so, or the time is over.
 func (w *world) until(limit time.Duration, done func() bool) bool {
 	w.t.Helper()
+	if w.wall {
+		limit = min(limit, untilOnTheWall)
+	}
 	end := time.Now().Add(limit)
 	for !done() {
 		if w.err = w.step(); w.err != nil || w.failed != nil {
@@ -232,8 +235,12 @@ func (w *world) until(limit time.Duration, done func() bool) bool {
 // problem is what ended the job, if anything did.
 func (w *world) problem() error { return errors.Join(w.err, w.failed) }
 
-// onTheWall is the longest that something runs there without an event to wait for: a look at the shards and several polls.
-const onTheWall = 1200 * time.Millisecond
+const (
+	// onTheWall is the longest that something runs there without an event to wait for: a look at the shards and several polls.
+	onTheWall = 1200 * time.Millisecond
+	// untilOnTheWall is the longest wait for an event there.
+	untilOnTheWall = 2 * time.Minute
+)
 
 // run lets everything run for a while.
 func (w *world) run(d time.Duration) {
