@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"sync"
@@ -38,7 +39,7 @@ func BenchmarkKinesisIngest(b *testing.B) {
 				}
 				var ratios, raws, jobs []float64
 				for b.Loop() {
-					r, j := v.cost(b, raw), v.cost(b, job)
+					r, j := v.cost(b, "raw", raw), v.cost(b, "job", job)
 					ratios, raws, jobs = append(ratios, j/r), append(raws, r), append(jobs, j)
 				}
 				b.ReportMetric(median(raws), "raw-cpu-ns/record")
@@ -114,11 +115,13 @@ func (v *volume) fill(ctx context.Context, size int) error {
 }
 
 // cost is the processor time of a record, in nanoseconds.
-func (v *volume) cost(b *testing.B, read func(context.Context) (int, error)) float64 {
+func (v *volume) cost(b *testing.B, side string, read func(context.Context) (int, error)) float64 {
 	b.Helper()
 	runtime.GC()
 	before := processorTime(b)
-	n, err := read(b.Context())
+	var n int
+	var err error
+	pprof.Do(b.Context(), pprof.Labels("side", side), func(ctx context.Context) { n, err = read(ctx) }) // so that a profile tells them apart: -tagfocus
 	used := processorTime(b) - before
 	if err != nil || n != v.records {
 		b.Fatalf("%d of %d records, %v", n, v.records, err)
