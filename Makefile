@@ -41,7 +41,7 @@ race: ## run all tests twice under the race detector, each time in another order
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run the linters of .golangci.yml
-	$(TOOLS)/golangci-lint run $(PKG)
+	$(TOOLS)/golangci-lint run --allow-parallel-runners $(PKG)
 
 .PHONY: fmt
 fmt: $(TOOLS)/gofumpt ## format all Go files
