@@ -160,8 +160,7 @@ func (v *volume) each(ctx context.Context, read func(ctx context.Context, shard 
 	return sum, errors.Join(failed...)
 }
 
-// What the service allows for a shard. The raw loop keeps to it, as every reader has to: one that reads on at once has the memory of the page before
-// still at hand, and is cheaper by a tenth with large pages.
+// What the service allows for a shard. The raw loop keeps to it, as every reader has to.
 const (
 	pagesPerSecond = 5
 	bytesPerSecond = 2 << 20

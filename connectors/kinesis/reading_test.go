@@ -61,9 +61,6 @@ func TestE2E3TheEndOfAShardComesAfterItsLastRecordsOrWithThem(t *testing.T) {
 	}
 }
 
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
-
 func TestE4AnEndWithoutChildrenCountsOnlyWhenTheListSaysThatTheShardIsClosed(t *testing.T) {
 	t.Parallel()
 	inWorld(t, 1, nil, func(w *world) {
