@@ -58,11 +58,16 @@ func (n *Network) dial(ctx context.Context, sound bool) (net.Conn, error) {
 	n.mu.Unlock()
 	select {
 	case n.accept <- c:
-		return client, nil
 	case <-n.closed:
-		return nil, errors.Join(c.Close(), errClosed)
 	case <-ctx.Done():
 		return nil, errors.Join(c.Close(), context.Cause(ctx))
+	}
+	// There may be room in a queue that nobody takes from any more. A network that is closed later breaks the connection, which it knows.
+	select {
+	case <-n.closed:
+		return nil, errors.Join(c.Close(), errClosed)
+	default:
+		return client, nil
 	}
 }
 

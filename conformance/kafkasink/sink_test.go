@@ -67,22 +67,43 @@ func (c *cluster) topic(partitions int32) string {
 	return name
 }
 
+// stable is how far each partition is decided, which has to be its end. A broker writes the markers of a transaction after it has
+// confirmed the end of it.
+func (c *cluster) stable(topic string) kadm.ListedOffsets {
+	c.t.Helper()
+	limit := time.After(30 * time.Second)
+	for {
+		ends, err := c.admin.ListEndOffsets(c.t.Context(), topic)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		stable, err := c.admin.ListCommittedOffsets(c.t.Context(), topic)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		open := ""
+		stable.Each(func(o kadm.ListedOffset) {
+			if end, _ := ends.Lookup(topic, o.Partition); end.Offset != o.Offset {
+				open = fmt.Sprintf("an open transaction hides what is behind offset %d of partition %d, which ends at %d", o.Offset, o.Partition, end.Offset)
+			}
+		})
+		if open == "" {
+			return stable
+		}
+		select {
+		case <-limit:
+			c.t.Fatal(open)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 // committed reads what a consumer of committed records sees, up to the end of the log, which no open transaction may hide.
 func (c *cluster) committed(topic string) (all []*kgo.Record) {
 	c.t.Helper()
-	ends, err := c.admin.ListEndOffsets(c.t.Context(), topic)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	stable, err := c.admin.ListCommittedOffsets(c.t.Context(), topic)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	stable := c.stable(topic)
 	left, from := map[int32]int64{}, map[int32]kgo.Offset{}
 	stable.Each(func(o kadm.ListedOffset) {
-		if end, _ := ends.Lookup(topic, o.Partition); end.Offset != o.Offset {
-			c.t.Errorf("an open transaction hides what is behind offset %d of partition %d, which ends at %d", o.Offset, o.Partition, end.Offset)
-		}
 		if o.Offset > 0 {
 			left[o.Partition], from[o.Partition] = o.Offset, kgo.NewOffset().At(0)
 		}
