@@ -26,19 +26,17 @@ import (
 	"github.com/penstock-dev/penstock/runtime/protocol"
 )
 
-const (
-	jobTopic      = "orders"
-	jobPartitions = 6
-)
+const jobPartitions = 6
 
 func TestAJobWritesEveryRecordOnceWhileTheClusterLosesOneBrokerAfterTheOther(t *testing.T) {
 	s := kafkaserver.SharedCluster(t)
-	producer := fill(t, s)
+	topic := "orders-" + strconv.FormatInt(time.Now().UnixNano(), 10) // the cluster outlives the test
+	producer := fill(t, s, topic)
 	out := t.TempDir()
 	var committed atomic.Int64
 	h, err := engine.Start(t.Context(), engine.Job{
 		Name: "failover", Parallelism: 2,
-		Source:     engine.From(&kafka.Source{Brokers: s.Addrs(), Topics: []string{jobTopic}}),
+		Source:     engine.From(&kafka.Source{Brokers: s.Addrs(), Topics: []string{topic}}),
 		Sink:       file.Sink{Path: out},
 		Checkpoint: engine.Checkpoint{Dir: t.TempDir(), Interval: 500 * time.Millisecond},
 		Listener:   engine.Listener{CheckpointDone: func(m *protocol.Manifest, _ time.Duration) { committed.Store(m.Records) }},
@@ -55,13 +53,13 @@ func TestAJobWritesEveryRecordOnceWhileTheClusterLosesOneBrokerAfterTheOther(t *
 		}
 		begin := time.Now()
 		must(t, lose(id))
-		awaitMoved(t, s, id)
+		awaitMoved(t, s, topic, id)
 		before, moved := committed.Load(), time.Now()
 		await(t, "records of the new leaders", func() bool { return committed.Load() > before+200 })
 		committing := time.Now()
 		must(t, heal(id))
 		must(t, s.WaitReady(t.Context()))
-		awaitInSync(t, s)
+		awaitInSync(t, s, topic)
 		t.Logf("broker %d: other leaders after %s, their records committed %s later, in sync again %s later",
 			id, moved.Sub(begin), committing.Sub(moved), time.Since(committing))
 	}
@@ -89,14 +87,14 @@ func must(t *testing.T, err error) {
 
 // fill writes numbered records to all partitions until it is told to stop, and then says how many each has. Records are acknowledged
 // by all replicas in sync and written by an idempotent producer, so each is in the log once.
-func fill(t *testing.T, s *kafkaserver.Server) (stop func() [jobPartitions]int64) {
+func fill(t *testing.T, s *kafkaserver.Server, topic string) (stop func() [jobPartitions]int64) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProduceRequestTimeout(time.Second), kgo.RequestTimeoutOverhead(time.Second), kgo.MetadataMinAge(200*time.Millisecond))
 	must(t, err)
 	t.Cleanup(client.Close)
 	replicas := "2"
-	_, err = kadm.NewClient(client).CreateTopic(t.Context(), jobPartitions, 3, map[string]*string{"min.insync.replicas": &replicas}, jobTopic)
+	_, err = kadm.NewClient(client).CreateTopic(t.Context(), jobPartitions, 3, map[string]*string{"min.insync.replicas": &replicas}, topic)
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var (
@@ -113,7 +111,7 @@ func fill(t *testing.T, s *kafkaserver.Server) (stop func() [jobPartitions]int64
 			case <-ctx.Done():
 			}
 			for p := range written {
-				client.Produce(context.WithoutCancel(ctx), &kgo.Record{Topic: jobTopic, Partition: int32(p), Value: strconv.AppendInt(nil, written[p], 10)},
+				client.Produce(context.WithoutCancel(ctx), &kgo.Record{Topic: topic, Partition: int32(p), Value: strconv.AppendInt(nil, written[p], 10)},
 					func(_ *kgo.Record, err error) {
 						if err != nil {
 							failed.Store(&err)
@@ -152,17 +150,17 @@ func await(t *testing.T, what string, done func() bool) {
 }
 
 // awaitMoved waits until a broker leads nothing any more.
-func awaitMoved(t *testing.T, s *kafkaserver.Server, broker int) {
+func awaitMoved(t *testing.T, s *kafkaserver.Server, topic string, broker int) {
 	t.Helper()
-	awaitPartitions(t, s, "other leaders", func(p kadm.PartitionDetail) bool { return p.Leader >= 0 && p.Leader != int32(broker) })
+	awaitPartitions(t, s, topic, "other leaders", func(p kadm.PartitionDetail) bool { return p.Leader >= 0 && p.Leader != int32(broker) })
 }
 
-func awaitInSync(t *testing.T, s *kafkaserver.Server) {
+func awaitInSync(t *testing.T, s *kafkaserver.Server, topic string) {
 	t.Helper()
-	awaitPartitions(t, s, "all replicas in sync", func(p kadm.PartitionDetail) bool { return len(p.ISR) == len(p.Replicas) })
+	awaitPartitions(t, s, topic, "all replicas in sync", func(p kadm.PartitionDetail) bool { return len(p.ISR) == len(p.Replicas) })
 }
 
-func awaitPartitions(t *testing.T, s *kafkaserver.Server, what string, good func(kadm.PartitionDetail) bool) {
+func awaitPartitions(t *testing.T, s *kafkaserver.Server, topic, what string, good func(kadm.PartitionDetail) bool) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.Addrs()...), kgo.MetadataMinAge(50*time.Millisecond), kgo.RequestTimeoutOverhead(time.Second))
 	must(t, err)
@@ -171,11 +169,11 @@ func awaitPartitions(t *testing.T, s *kafkaserver.Server, what string, good func
 	await(t, what, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		topics, err := admin.ListTopics(ctx, jobTopic)
-		if err != nil || topics.Error() != nil || len(topics[jobTopic].Partitions) != jobPartitions {
+		topics, err := admin.ListTopics(ctx, topic)
+		if err != nil || topics.Error() != nil || len(topics[topic].Partitions) != jobPartitions {
 			return false
 		}
-		for _, p := range topics[jobTopic].Partitions {
+		for _, p := range topics[topic].Partitions {
 			if !good(p) {
 				return false
 			}
