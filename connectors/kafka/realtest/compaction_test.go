@@ -112,8 +112,11 @@ func TestCompactionLeavesGapsAndNeverMovesTheStartOfTheLog(t *testing.T) {
 	j = resume(t, c.source(topic), inside)
 	j.tellNoMore()
 	j.end()
-	if !slices.Equal(offsets(j.records), got) {
-		t.Errorf("from within the gap: read %v, want %v", offsets(j.records), got)
+	// The cleaner may have gone on meanwhile: what is left of the first reading, and the newest of each key.
+	later := offsets(j.records)
+	stray := slices.ContainsFunc(later, func(o int64) bool { return !slices.Contains(got, o) })
+	if len(later) == 0 || later[0] != 9 || later[len(later)-1] != end-1 || !slices.IsSorted(later) || stray {
+		t.Errorf("from within the gap: read %v, before %v", later, got)
 	}
 }
 

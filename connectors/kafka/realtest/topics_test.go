@@ -109,6 +109,10 @@ func TestPartitionsAddedWhileAJobIsDownAreReadFromTheirFirstRecord(t *testing.T)
 	if err != nil || grown.Error() != nil {
 		t.Fatal(err, grown.Error())
 	}
+	eventually(t, "the broker knows the new partition", func(ctx context.Context) (bool, error) {
+		topics, err := c.admin.ListTopics(ctx, topic)
+		return err == nil && len(topics[topic].Partitions) == 2, err
+	})
 	writer := c.newClient()
 	writeBy(t, writer, &kgo.Record{Topic: topic, Partition: 1, Value: []byte("new")}, &kgo.Record{Topic: topic, Value: []byte("old")})
 	again := newJob(t, s)
