@@ -80,6 +80,7 @@ func TestPartitionsAddedWhileAJobReadsFromTheLatestAreReadFromTheirFirstRecord(t
 	if err != nil || grown.Error() != nil {
 		t.Fatal(err, grown.Error())
 	}
+	c.awaitPartitions(topic, 2)
 	// Another client: this one would not learn of the partition for seconds.
 	writer := c.newClient()
 	for i := range 5 {
@@ -109,10 +110,7 @@ func TestPartitionsAddedWhileAJobIsDownAreReadFromTheirFirstRecord(t *testing.T)
 	if err != nil || grown.Error() != nil {
 		t.Fatal(err, grown.Error())
 	}
-	eventually(t, "the broker knows the new partition", func(ctx context.Context) (bool, error) {
-		topics, err := c.admin.ListTopics(ctx, topic)
-		return err == nil && len(topics[topic].Partitions) == 2, err
-	})
+	c.awaitPartitions(topic, 2)
 	writer := c.newClient()
 	writeBy(t, writer, &kgo.Record{Topic: topic, Partition: 1, Value: []byte("new")}, &kgo.Record{Topic: topic, Value: []byte("old")})
 	again := newJob(t, s)
@@ -136,4 +134,13 @@ func TestATopicThatDoesNotExistIsAnErrorWithinSeconds(t *testing.T) {
 	defer cancel()
 	var source sdk.Prober = c.source("no-such-topic")
 	says(t, source.Probe(ctx), kafka.ErrTopicMissing, "no-such-topic")
+}
+
+// awaitPartitions waits until the broker, too, knows what the controller has created.
+func (c *cluster) awaitPartitions(topic string, n int) {
+	c.t.Helper()
+	eventually(c.t, "the broker knows the new partition", func(ctx context.Context) (bool, error) {
+		topics, err := c.admin.ListTopics(ctx, topic)
+		return err == nil && len(topics[topic].Partitions) == n, err
+	})
 }
