@@ -31,8 +31,9 @@ func (x *trial[S, B]) job() *fortune[S, B] {
 }
 
 // options restart at once, and as often as it takes.
-func options() *engine.Options {
+func options(connector string) *engine.Options {
 	o := engine.DefaultOptions()
+	o.Allowlist = []string{connector} // which is here to get its record
 	o.RetryInitial, o.RetryMax = time.Millisecond, 2*time.Millisecond
 	o.RestartInitial, o.RestartMax, o.RestartLimit = 10*time.Millisecond, time.Second, 1000
 	return &o
@@ -41,7 +42,7 @@ func options() *engine.Options {
 // run starts the job, or goes on with it.
 func (f *fortune[S, B]) run(source sdk.Source[S], parallelism int, seams *seam.Seams) {
 	h, err := engine.Start(context.Background(), engine.Job{
-		Name: "conformance", Parallelism: parallelism, Source: engine.From(source), Sink: f.sink, Options: options(), Seams: seams,
+		Name: "conformance", Parallelism: parallelism, Source: engine.From(source), Sink: f.sink, Options: options(source.Capability().Connector), Seams: seams,
 		Checkpoint: engine.Checkpoint{Interval: time.Second, Storage: f.store},
 		Listener: engine.Listener{CheckpointDone: func(_ *protocol.Manifest, took time.Duration) {
 			select {

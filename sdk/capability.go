@@ -21,6 +21,10 @@ type Capability struct {
 	Version string
 	// Protocol is the contract version the source was written for; zero means [ProtocolVersion].
 	Protocol int
+	// Suite is the version of the conformance suite that this version of the connector passed, as whoever released it recorded:
+	// conformance.Version at that time. Zero means no recorded pass; such a source runs in the managed lane only where the engine's
+	// allowlist names it. It is no part of the digest: a checkpoint does not depend on it.
+	Suite int
 
 	// BoundedPoll: Poll honours the turn's budgets and never blocks. Required for the managed lane.
 	BoundedPoll bool

@@ -51,7 +51,11 @@ func (s *Source) Triggered() <-chan Fault { return s.script.triggered }
 func (s *Source) Release() { s.script.release.Do(func() { close(s.script.released) }) }
 
 // Capability implements [sdk.Source].
-func (s *Source) Capability() sdk.Capability { return base.Capability("fake", "1.0.0") }
+func (s *Source) Capability() sdk.Capability {
+	c := base.Capability("fake", "1.0.0")
+	c.Suite = 1 // of package conformance, passed
+	return c
+}
 
 // SplitCodec implements [sdk.Source].
 func (s *Source) SplitCodec() sdk.Codec[Split] { return splitCodec{} }

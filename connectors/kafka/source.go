@@ -23,6 +23,7 @@ func (s *Source) Capability() sdk.Capability {
 	return sdk.Capability{
 		Connector:       Name,
 		Version:         Version,
+		Suite:           1,
 		BoundedPoll:     true,
 		Wakeup:          true,
 		AttemptFencing:  true,

@@ -28,6 +28,10 @@ func (j Job) lane() (protocol.Lane, error) {
 	if err := c.Managed(); err != nil {
 		return 0, fmt.Errorf("%w: %w, and this build has no lane B", ErrLane, err)
 	}
+	if c.Suite < 1 && len(o.Allowlist) == 0 {
+		return 0, fmt.Errorf("%w: connector %q has no recorded pass of the conformance suite (Capability.Suite is %d): when conformance.Run "+
+			"passes, set it to conformance.Version; to run it unproven, name it in runtime.allowlist (Options.Allowlist)", ErrLane, c.Connector, c.Suite)
+	}
 	return protocol.LaneA, nil
 }
 

@@ -44,7 +44,8 @@ type Options struct {
 
 	// Lane is "auto", "a" (managed) or "b" (legacy).
 	Lane string
-	// Allowlist names the connectors that may run in the managed lane; empty means every one with the capability.
+	// Allowlist names the connectors that may run in the managed lane; empty means every one with the capability and a recorded pass of
+	// the conformance suite. A connector that it names needs no such record: somebody has decided.
 	Allowlist []string
 	// KillSwitch keeps new deployments and restores out of the managed lane. Running jobs are not touched.
 	KillSwitch bool
@@ -107,7 +108,7 @@ func Settings(o *Options) []Setting {
 		{"restart_limit", &o.RestartLimit, "restarts", "restarts within restart_window before the job fails; 0 fails at the first failure", 0, nil},
 		{"restart_window", &o.RestartWindow, "", "time in which restarts are counted", int64(time.Millisecond), nil},
 		{"lane", &o.Lane, "", "runtime of the source: the managed one (a), the legacy one (b), or what it is eligible for", 0, []string{"auto", "a", "b"}},
-		{"allowlist", &o.Allowlist, "", "connectors that may run in the managed lane; empty allows all that are capable", 0, nil},
+		{"allowlist", &o.Allowlist, "", "connectors that may run in the managed lane; empty allows all that are capable and passed the conformance suite", 0, nil},
 		{"kill_switch", &o.KillSwitch, "", "keeps new deployments and restores out of the managed lane", 0, nil},
 	}
 }

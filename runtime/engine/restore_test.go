@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,6 +141,39 @@ func TestRestoreRefusesWhatDoesNotFit(t *testing.T) {
 }
 
 // relabelled is a source of another major version.
+// unproven has no recorded pass of the conformance suite.
+type unproven struct{ *fake.Source }
+
+func (u unproven) Capability() sdk.Capability {
+	c := u.Source.Capability()
+	c.Suite = 0
+	return c
+}
+
+// A source runs in the managed lane when it records a pass of the suite, or when somebody has named it. What it records is no part of what
+// a checkpoint depends on.
+func TestASourceWithoutAPassOfTheSuiteRunsWhereTheAllowlistNamesIt(t *testing.T) {
+	dir := t.TempDir()
+	job := func(s sdk.Source[fake.Split], allowed ...string) engine.Job {
+		o := engine.DefaultOptions()
+		o.Allowlist = allowed
+		return engine.Job{
+			Name: "orders", Source: engine.From(s), Sink: newLedger(), Options: &o,
+			Checkpoint: engine.Checkpoint{Dir: dir}, Logger: logger(t),
+		}
+	}
+	proven := source(t, fake.Config{RecordsPerSplit: 10})
+	err := engine.Run(t.Context(), job(unproven{proven}))
+	if !errors.Is(err, engine.ErrLane) || !strings.Contains(err.Error(), "runtime.allowlist") {
+		t.Errorf("got %v", err)
+	}
+	for _, j := range []engine.Job{job(unproven{proven}, "fake"), job(proven)} {
+		if err := engine.Run(t.Context(), j); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 type relabelled struct {
 	*fake.Source
 	version string

@@ -78,11 +78,11 @@ func blocks(text string) []block {
 // pages are those whose job files, commands and sessions are tried.
 func pages(t *testing.T) []string {
 	t.Helper()
-	list := []string{"../../../../README.md"}
-	for _, name := range []string{"job-file.md", "guarantees.md", "operations.md", "embed.md", "write-a-connector.md"} {
-		list = append(list, docs+name)
+	list, err := filepath.Glob(docs + "*.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return list
+	return append(list, "../../../../README.md")
 }
 
 // TestDocumentedSections: a block of YAML is a job file, or sections of one to which the others are added here. A block named
@@ -91,28 +91,71 @@ func TestDocumentedSections(t *testing.T) {
 	rest := map[string]string{
 		"job": "job: docs\n", "source": "source: {fake: {}}\n", "sink": "sink: {stdout: {}}\n", "checkpoint": "checkpoint: {dir: state}\n",
 	}
-	seen := 0
+	seen, files := 0, secrets(t)
 	for _, page := range pages(t) {
 		for _, b := range blocks(readDoc(t, page)) {
-			if b.language != "yaml" || strings.HasPrefix(b.name, "bad") {
+			if b.language != "yaml" || strings.HasPrefix(b.name, "bad") || strings.HasPrefix(b.name, "option of ") {
 				continue
 			}
 			seen++
-			text := b.body
+			text := files.Replace(b.body)
 			for name, section := range rest {
 				if !regexp.MustCompile("(?m)^" + name + ":").MatchString(text) {
 					text += section
 				}
 			}
-			c := newCommand(t)
-			c.environment = map[string]string{"KAFKA_BROKERS": "127.0.0.1:9092", "KAFKA_USER": "u", "KAFKA_PASSWORD": "p"}
-			if code := c.start("validate", write(t, "job.yaml", text)).end(); code != 0 {
-				t.Errorf("%s: exit code %d for\n%s\n%s", page, code, text, c.err)
+			accept(t, page, text)
+		}
+	}
+	if seen < 10 {
+		t.Errorf("only %d blocks", seen)
+	}
+}
+
+// secrets makes the files that pages name: a replacer of their folders.
+func secrets(t *testing.T) *strings.Replacer {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"kafka", "p", "token", "ca.pem", "me.pem", "me.key"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("secret"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return strings.NewReplacer("/run/secrets/", dir+"/", "/etc/kafka/", dir+"/")
+}
+
+func accept(t *testing.T, page, job string) {
+	t.Helper()
+	c := newCommand(t)
+	c.environment = map[string]string{"KAFKA_BROKERS": "127.0.0.1:9092", "KAFKA_USER": "u", "KAFKA_PASSWORD": "p"}
+	if code := c.start("validate", write(t, "job.yaml", job)).end(); code != 0 {
+		t.Errorf("%s: exit code %d for\n%s\n%s", page, code, job, c.err)
+	}
+}
+
+// TestDocumentedOptionLines: in a block of YAML named option of kafka, each line is one option of that source, an alternative to those
+// beside it.
+func TestDocumentedOptionLines(t *testing.T) {
+	required := map[string]string{"kafka": `brokers: ["127.0.0.1:9092"], topics: [orders]`}
+	seen, files := 0, secrets(t)
+	for _, page := range pages(t) {
+		for _, b := range blocks(readDoc(t, page)) {
+			source, ok := strings.CutPrefix(b.name, "option of ")
+			if !ok {
+				continue
+			}
+			for line := range strings.Lines(files.Replace(b.body)) {
+				line, _, _ = strings.Cut(line, "  #")
+				if strings.HasPrefix(line, "sasl:") {
+					line += ", tls: {}" // which most logins want
+				}
+				seen++
+				accept(t, page, "job: docs\nsource: {"+source+": {"+required[source]+", "+strings.TrimSpace(line)+"}}\nsink: {stdout: {}}\ncheckpoint: {dir: state}\n")
 			}
 		}
 	}
 	if seen < 5 {
-		t.Errorf("only %d blocks", seen)
+		t.Errorf("only %d options", seen)
 	}
 }
 
@@ -164,6 +207,10 @@ func TestDocumentedSessions(t *testing.T) {
 	for _, page := range pages(t) {
 		text := readDoc(t, page)
 		t.Run(filepath.Base(page), func(t *testing.T) {
+			text := text
+			if w, ok := worlds[filepath.Base(page)]; ok {
+				text = w(t).Replace(text)
+			}
 			t.Chdir(t.TempDir())
 			for _, b := range blocks(text) {
 				switch {
