@@ -153,12 +153,12 @@ func (u unproven) Capability() sdk.Capability {
 // A source runs in the managed lane when it records a pass of the suite, or when somebody has named it. What it records is no part of what
 // a checkpoint depends on.
 func TestASourceWithoutAPassOfTheSuiteRunsWhereTheAllowlistNamesIt(t *testing.T) {
-	dir := t.TempDir()
+	dir, output := t.TempDir(), newLedger()
 	job := func(s sdk.Source[fake.Split], allowed ...string) engine.Job {
 		o := engine.DefaultOptions()
 		o.Allowlist = allowed
 		return engine.Job{
-			Name: "orders", Source: engine.From(s), Sink: newLedger(), Options: &o,
+			Name: "orders", Source: engine.From(s), Sink: output, Options: &o,
 			Checkpoint: engine.Checkpoint{Dir: dir}, Logger: logger(t),
 		}
 	}
