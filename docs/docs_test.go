@@ -86,7 +86,7 @@ var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 // TestLinks: what a page refers to in this repository is there, headings included.
 func TestLinks(t *testing.T) {
 	pages := []string{"../README.md"}
-	for _, pattern := range []string{"*.md", "en/*.md", "adr/*.md"} {
+	for _, pattern := range []string{"*.md", "en/*.md", "zh/*.md", "adr/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -104,6 +104,9 @@ func TestLinks(t *testing.T) {
 				target = filepath.Join(filepath.Dir(page), path)
 			}
 			if _, err := os.Stat(target); err != nil {
+				if slices.Contains(awaited, originalOf(target)) {
+					continue
+				}
 				t.Errorf("%s: %s leads nowhere", page, m[1])
 				continue
 			}
