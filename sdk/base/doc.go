@@ -8,7 +8,8 @@
 //  1. A split: which part of the system, and the next position in it. It names itself for ever with SplitID.
 //  2. Discover: the complete list of splits that exist now. [NewEnumerator] calls it on a worker, now and then, keeps what is
 //     known, assigns each split once, and survives failovers of either side ([EnumeratorConfig]).
-//  3. A [SplitReader]: Fetch waits for data of the splits it was given and returns chunks of elements.
+//  3. A [SplitReader]: Fetch waits for data of the splits it was given and returns chunks of elements. For one that asks for
+//     one split after the other a [Rota] is the rest of it.
 //  4. Emit: turns one element into records, and moves the position past it.
 //
 // The pieces meet in the source's methods:

@@ -17,18 +17,19 @@ type system struct {
 }
 
 func newSystem(feeds int) *system {
-	var names []string
-	for i := range feeds {
-		names = append(names, strconv.Itoa(i))
-	}
-	s := &system{Network: inprocess.NewNetwork(), server: feed.NewServer(names...)}
+	s := &system{Network: inprocess.NewNetwork(), server: feed.NewServer()}
 	s.Serve(s.server)
+	s.Grow(feeds)
 	return s
 }
 
-func (s *system) Append(part int, values ...string) {
-	for _, v := range values {
-		s.server.Add(strconv.Itoa(part), v)
+// Append implements [conformance.Backend].
+func (s *system) Append(part int, values ...string) { s.server.Add(strconv.Itoa(part), values...) }
+
+// Grow implements [conformance.Grower].
+func (s *system) Grow(feeds int) {
+	for i := range feeds {
+		s.server.Add(strconv.Itoa(i)) // nothing, to one that may be there
 	}
 }
 
@@ -37,6 +38,9 @@ func TestConformance(t *testing.T) {
 		Backend: newSystem,
 		Source: func(s *system) sdk.Source[feed.Split] {
 			return &feed.Source{URL: "http://feeds", HTTP: s.Client()}
+		},
+		Bounded: func(s *system) sdk.Source[feed.Split] {
+			return &feed.Source{URL: "http://feeds", HTTP: s.Client(), Once: true}
 		},
 	})
 }

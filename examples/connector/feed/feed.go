@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,10 +35,11 @@ type Item struct {
 	Body      string    `json:"body"`
 }
 
-// Source reads all feeds of a server.
+// Source reads all feeds of a server. Once reads each to where it has nothing more, and ends.
 type Source struct {
 	URL  string
 	HTTP *http.Client
+	Once bool
 }
 
 // Capability implements [sdk.Source].
@@ -52,16 +54,19 @@ func (s *Source) SplitCodec() sdk.Codec[Split] { return sdk.JSONCodec[Split]{Cur
 
 // NewEnumerator implements [sdk.Source]: feeds that appear later are found within a minute and read from their start.
 func (s *Source) NewEnumerator(ctx sdk.EnumeratorContext[Split], state *sdk.VersionedBytes) (sdk.Enumerator[Split], error) {
-	return base.NewEnumerator(ctx, state, base.EnumeratorConfig[Split]{Discover: s.discover, Interval: time.Minute})
+	return base.NewEnumerator(ctx, state, base.EnumeratorConfig[Split]{
+		Discover: s.discover,
+		Interval: time.Minute,
+		Bounded:  s.Once,
+		Identity: []sdk.Attribute{{Name: "once", Value: strconv.FormatBool(s.Once)}},
+	})
 }
 
 // NewReader implements [sdk.Source].
 func (s *Source) NewReader(ctx sdk.ReaderContext) (sdk.Reader[Split], error) {
 	return base.NewReader(ctx, base.Config[Item, Split, Split]{
-		Fetcher: func() (base.SplitReader[Item, Split], error) {
-			return &fetcher{source: s, feeds: map[sdk.SplitID]int64{}}, nil
-		},
-		Emit: emit,
+		Fetcher: func() (base.SplitReader[Item, Split], error) { return &fetcher{source: s}, nil },
+		Emit:    emit,
 	})
 }
 
@@ -104,37 +109,28 @@ func (s *Source) get(ctx context.Context, path string, read func(*bufio.Reader) 
 
 // fetcher reads the feeds of one reader, each in turn. It runs on a goroutine of its own.
 type fetcher struct {
-	source *Source
-	feeds  map[sdk.SplitID]int64 // last fetched sequence number
-	order  []sdk.SplitID
-}
-
-// HandleSplits implements [base.SplitReader].
-func (f *fetcher) HandleSplits(c base.Change[Split]) error {
-	for _, s := range c.Added {
-		f.feeds[s.SplitID()] = s.After
-		f.order = append(f.order, s.SplitID())
-	}
-	return nil
+	base.Rota[Split] // whose turn it is, and how far each feed was fetched
+	source           *Source
 }
 
 // Fetch implements [base.SplitReader]. It may wait: the engine cancels ctx when it has something else to do.
 func (f *fetcher) Fetch(ctx context.Context) (base.Fetched[Item], error) {
-	id := f.order[0]
-	f.order = append(f.order[1:], id)
+	at := f.Next()
 	var items []Item
-	err := f.source.get(ctx, fmt.Sprintf("/feed/%s?after=%d", url.PathEscape(string(id)), f.feeds[id]), func(body *bufio.Reader) error {
+	err := f.source.get(ctx, fmt.Sprintf("/feed/%s?after=%d", url.PathEscape(at.Name), at.After), func(body *bufio.Reader) error {
 		return json.NewDecoder(body).Decode(&items)
 	})
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil: // nothing was taken, so that the next Fetch asks for the same
 		return base.Fetched[Item]{}, context.Cause(ctx)
-	}
-	if err != nil || len(items) == 0 {
+	case err != nil:
 		return base.Fetched[Item]{}, err
+	case len(items) > 0:
+		at.After = items[len(items)-1].Seq
+		return base.Fetched[Item]{Chunks: []base.Chunk[Item]{{Split: at.SplitID(), Elements: items}}}, nil
+	case f.source.Once:
+		f.Finish(at.SplitID())
+		return base.Fetched[Item]{Finished: []sdk.SplitID{at.SplitID()}}, nil
 	}
-	f.feeds[id] = items[len(items)-1].Seq
-	return base.Fetched[Item]{Chunks: []base.Chunk[Item]{{Split: id, Elements: items}}}, nil
+	return base.Fetched[Item]{}, nil
 }
-
-// Close implements [base.SplitReader].
-func (f *fetcher) Close() error { return nil }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -19,17 +20,33 @@ type Server struct {
 
 // NewServer returns a server with empty feeds of the given names.
 func NewServer(names ...string) *Server {
-	return &Server{feeds: map[string][]Item{}, names: names, grown: make(chan struct{})}
+	s := &Server{feeds: map[string][]Item{}, grown: make(chan struct{})}
+	for _, n := range names {
+		s.Add(n)
+	}
+	return s
 }
 
-// Add appends an item to a feed.
-func (s *Server) Add(name, body string) {
+// Add appends items to a feed, which is made when it is not there.
+func (s *Server) Add(name string, bodies ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seq := int64(len(s.feeds[name]) + 1)
-	s.feeds[name] = append(s.feeds[name], Item{Seq: seq, Published: time.Now(), Body: body})
+	if s.feeds[name] == nil {
+		s.feeds[name] = []Item{}
+		s.names = append(s.names, name)
+	}
+	for _, body := range bodies {
+		seq := int64(len(s.feeds[name]) + 1)
+		s.feeds[name] = append(s.feeds[name], Item{Seq: seq, Published: time.Now(), Body: body})
+	}
 	close(s.grown)
 	s.grown = make(chan struct{})
+}
+
+func (s *Server) list() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.names)
 }
 
 func (s *Server) after(name string, seq int64) (items []Item, grown <-chan struct{}) {
@@ -49,7 +66,7 @@ const (
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/feeds" {
-		for _, n := range s.names {
+		for _, n := range s.list() {
 			fmt.Fprintln(w, n)
 		}
 		return
