@@ -33,7 +33,9 @@ var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 // TestGoSnippets: each piece of a quoted program stands so in a file; "// ..." leaves something out.
 func TestGoSnippets(t *testing.T) {
 	var sources []string
-	for _, pattern := range []string{"*_test.go", "../examples/embed/*.go", "../examples/connector/feed/*.go"} {
+	for _, pattern := range []string{
+		"*_test.go", "../examples/embed/*.go", "../examples/connector/feed/*.go", "../examples/connector/cursor/*.go",
+	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v, %v", pattern, files, err)
