@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"errors"
+	"fmt"
 	"go/format"
 	"io/fs"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/penstock-dev/penstock/conformance"
 )
 
 // root is the checkout that this test is in.
@@ -117,22 +120,24 @@ func TestOnlyReleasesCanBeRequired(t *testing.T) {
 	}
 }
 
-// The connector as it is written compiles and passes its own tests, with the checkout that this test is in.
+// The connector as it is written compiles and passes its own tests, with the checkout that this test is in, and nothing is skipped.
 func TestTheConnectorPassesItsTests(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "gauges")
 	if _, err := Write(Connector{Name: "gauges", Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
-	goTool := func(args ...string) {
+	goTool := func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = dir
 		// What the checkout needs is here already, or this test would not run.
 		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GOPROXY=off", "GONOSUMDB=*")
-		if out, err := cmd.CombinedOutput(); err != nil {
+		out, err := cmd.CombinedOutput()
+		if err != nil {
 			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
+		return string(out)
 	}
 	// The checkout's checksums and versions, in place of go mod tidy, which asks for what nothing here needs.
 	if err := os.WriteFile(filepath.Join(dir, "go.sum"), []byte(read(t, root(t), "go.sum")), 0o600); err != nil {
@@ -140,5 +145,20 @@ func TestTheConnectorPassesItsTests(t *testing.T) {
 	}
 	goTool("mod", "edit", "-require=github.com/penstock-dev/penstock@v0.0.0", "-replace=github.com/penstock-dev/penstock="+root(t))
 	goTool("vet", "./...")
-	goTool("test", "./...")
+	out := goTool("test", "-v", "./...")
+	if passed := strings.Count(out, "--- PASS: TestConformance/"); passed < len(conformance.Cases()) || strings.Contains(out, "--- SKIP") {
+		t.Errorf("%d cases of the suite have passed, of %d, or some were skipped:\n%s", passed, len(conformance.Cases()), out)
+	}
+}
+
+// The skeleton says of itself that it passes the suite as it is.
+func TestTheConnectorRecordsItsPass(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "gauges")
+	if _, err := Write(Connector{Name: "gauges", Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("c.Suite = %d //", conformance.Version); !strings.Contains(read(t, dir, "gauges.go"), want) {
+		t.Errorf("gauges.go does not say %s", want)
+	}
 }
