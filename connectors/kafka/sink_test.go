@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/penstock-dev/penstock/conformance/kafkaserver"
@@ -30,6 +34,7 @@ var sinkScenarios = map[string]func(*testing.T, *target){
 	"a task restarts alone":                                          testSinkRegion,
 	"a writer that hangs leaves nothing open":                        testSinkLeftBehind,
 	"a restart with another number of tasks finds every id":          testSinkRescale,
+	"a restore waits for a coordinator that is down":                 testSinkCoordinatorDown,
 	"a writer of an earlier attempt is fenced":                       testSinkZombie,
 	"an expired transaction is an error that counts its records":     testSinkExpired,
 	"a transaction that expires while it is written is named":        testSinkExpiresInHand,
@@ -210,6 +215,47 @@ func testSinkAbortedCheckpoint(t *testing.T, g *target) {
 	w.kill()
 	g.writer(3).restore(first, second)
 	g.wantNumbers([2]int{0, 50})
+}
+
+// A cluster that lost a broker names another coordinator some seconds later. A start in between waits for that, and does not end the job.
+func testSinkCoordinatorDown(t *testing.T, g *target) {
+	g = g.fresh(t, 1)
+	w := g.writer(0)
+	w.restore()
+	w.write(0, 10)
+	data := w.prepare(1)
+	w.kill()
+
+	var mu sync.Mutex
+	var down int // so many connections are refused
+	var open []net.Conn
+	g.sink.Client = []kgo.Opt{kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if down > 0 {
+			down--
+			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+		}
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil {
+			open = append(open, c)
+		}
+		return c, err
+	})}
+	w = g.writer(0)
+	mu.Lock()
+	for _, c := range open {
+		c.Close()
+	}
+	down = 3
+	mu.Unlock()
+	w.restore(data)
+	mu.Lock()
+	defer mu.Unlock()
+	if down > 0 {
+		t.Errorf("%d connections were not tried", down)
+	}
+	g.wantNumbers([2]int{0, 10})
 }
 
 // A state directory that came out of a backup, or --restore of an older checkpoint.

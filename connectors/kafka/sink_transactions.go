@@ -23,10 +23,13 @@ const (
 	// settleWithin bounds these repetitions: how long it takes to write markers to all partitions, to elect another
 	// coordinator, or to create the log of transactions in a cluster that never had one.
 	settleWithin = 20 * time.Second
+	// lostPause is the least wait after a broker did not answer at all.
+	lostPause = 100 * time.Millisecond
 )
 
 // settled asks until there is an answer that stands. answer is the coordinator's, err why there is none. The client returns answers to
-// its own question, who coordinates an id, as errors: they are answers here.
+// its own question, who coordinates an id, as errors: they are answers here. A coordinator that is not there is waited for too: when its broker
+// was lost, the cluster names another one as soon as it has noticed.
 func (c transactions) settled(ctx context.Context, ask func() (code int16, err error)) (answer, err error) {
 	deadline := time.Now().Add(settleWithin)
 	for pause := settlePause; ; pause = min(2*pause, retryPause) {
@@ -38,7 +41,15 @@ func (c transactions) settled(ctx context.Context, ask func() (code int16, err e
 		case err == nil:
 			answer = kerr.TypedErrorForCode(code)
 		case !ok:
-			return nil, unreachable(ctx, err, c.login)
+			err = unreachable(ctx, err, c.login)
+			if !transient(err) || time.Now().After(deadline) {
+				return nil, err
+			}
+			c.client.ForceMetadataRefresh()
+			if err := sleep(ctx, max(pause, lostPause)); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if !answer.Retriable && !errors.Is(answer, kerr.ConcurrentTransactions) || time.Now().After(deadline) {
 			return answer, nil
