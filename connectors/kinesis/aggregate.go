@@ -22,6 +22,8 @@ type part struct {
 	key      []byte
 	explicit []byte // decimal hash key that was asked for instead of the key's digest, or nil
 	data     []byte
+	sub      int64 // its number in the aggregate
+	more     bool  // further parts follow
 }
 
 // finding says what a stored record is.
@@ -52,6 +54,7 @@ func disaggregate(data []byte) ([]part, finding) {
 		if parts[i], ok = decodePart(raw[i], keys, explicit); !ok {
 			return nil, damaged
 		}
+		parts[i].sub, parts[i].more = int64(i), i < len(raw)-1
 	}
 	return parts, aggregated
 }

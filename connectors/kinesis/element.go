@@ -10,16 +10,12 @@ import (
 	"github.com/penstock-dev/penstock/sdk"
 )
 
-// element is what a fetch hands to the reader loop: a record, a part of an aggregated one, or something that only moves the position.
+// element is what a fetch hands to the reader loop: a record, a part of an aggregated one, or something that only moves the position. A page has
+// thousands of them, so it points to what is there anyway.
 type element struct {
 	stored *types.Record // as the service gave it
-	key    []byte
-	value  []byte
-	// sub is the number of the part in its aggregate, 0 for a record that is none. more says that further parts follow.
-	sub  int64
-	more bool
-	// move, when set, makes this no record.
-	move *move
+	part   *part         // of an aggregate; nil for a record that is none
+	move   *move         // when set, this is no record
 }
 
 // move is a change of a split's state that comes with no record.
@@ -34,8 +30,8 @@ func (e *element) position() lineage.Position {
 		return e.move.to
 	}
 	at := lineage.After(*e.stored.SequenceNumber)
-	if e.more {
-		at.Sub = e.sub
+	if e.part != nil && e.part.more {
+		at.Sub = e.part.sub
 	}
 	if e.stored.ApproximateArrivalTimestamp != nil {
 		at.Millis = max(e.stored.ApproximateArrivalTimestamp.UnixMilli(), 0)
@@ -43,11 +39,33 @@ func (e *element) position() lineage.Position {
 	return at
 }
 
-func (e *element) size() int64 { return int64(len(e.key) + len(e.value)) }
+// payload is the record's key and value.
+func (e *element) payload() (key, value []byte) {
+	switch {
+	case e.part != nil:
+		return e.part.key, e.part.data
+	case e.stored != nil:
+		return bytesOf(e.stored.PartitionKey), e.stored.Data
+	default:
+		return nil, nil
+	}
+}
 
-// whole makes the element of a record that is no aggregate.
-func whole(r *types.Record) element {
-	return element{stored: r, key: bytesOf(r.PartitionKey), value: r.Data}
+// sub is the number of the part in its aggregate, 0 for a record that is none.
+func (e *element) sub() int64 {
+	if e.part == nil {
+		return 0
+	}
+	return e.part.sub
+}
+
+// size counts what will be emitted; what only moves the position weighs nothing.
+func (e *element) size() int64 {
+	if e.move != nil {
+		return 0
+	}
+	key, value := e.payload()
+	return int64(len(key) + len(value))
 }
 
 // bytesOf presents the text as bytes that nobody may change, without copying it. A stream that distributes records by itself has records
@@ -89,13 +107,13 @@ func (v *view) Record(i int, into *sdk.Record) bool {
 	if e.move != nil {
 		return false
 	}
-	into.Key, into.Value, into.Headers = e.key, e.value, nil
-	into.Time = time.Time{}
+	into.Key, into.Value = e.payload()
+	into.Headers, into.Time = nil, time.Time{}
 	if e.stored.ApproximateArrivalTimestamp != nil {
 		into.Time = *e.stored.ApproximateArrivalTimestamp
 	}
 	into.Split, into.Topic = v.split, v.stream
 	into.Partition, into.Epoch = unnumbered, -1
-	into.Sequence, into.Offset = *e.stored.SequenceNumber, e.sub
+	into.Sequence, into.Offset = *e.stored.SequenceNumber, e.sub()
 	return true
 }

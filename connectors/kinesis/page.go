@@ -27,6 +27,7 @@ type opened struct {
 // the parts that were read before are left out.
 func (o opener) open(records []types.Record, from lineage.Position, hashes lineage.HashRange) opened {
 	var out opened
+	var last element
 	out.elements = make([]element, 0, len(records))
 	for i := range records {
 		r := &records[i]
@@ -42,11 +43,13 @@ func (o opener) open(records []types.Record, from lineage.Position, hashes linea
 		if from.Sub != lineage.Whole && from.Kind == lineage.AfterSequence && *r.SequenceNumber == from.Sequence {
 			out.elements = append(out.elements[:before], unread(out.elements[before:], from.Sub)...)
 		}
-		e := element{stored: r}
-		out.last = e.position()
+		last = element{stored: r}
 		if len(out.elements) == before { // an empty aggregate, or all of it dropped: the position moves all the same
-			out.elements = append(out.elements, element{move: &move{to: out.last}})
+			out.elements = append(out.elements, element{move: &move{to: last.position()}})
 		}
+	}
+	if last.stored != nil {
+		out.last = last.position()
 	}
 	return out
 }
@@ -54,32 +57,30 @@ func (o opener) open(records []types.Record, from lineage.Position, hashes linea
 // openOne appends the elements of one record.
 func (o opener) openOne(out *opened, r *types.Record, hashes lineage.HashRange) {
 	if !o.aggregated {
-		out.elements = append(out.elements, whole(r))
+		out.elements = append(out.elements, element{stored: r})
 		return
 	}
 	parts, found := disaggregate(r.Data)
 	switch {
 	case found == notAggregated:
-		out.elements = append(out.elements, whole(r))
+		out.elements = append(out.elements, element{stored: r})
 		return
 	case found == damaged:
 		out.broken++
-		out.elements = append(out.elements, whole(r))
+		out.elements = append(out.elements, element{stored: r})
 		return
 	case o.filter && hashes.Known && !within(parts, hashes):
 		out.dropped++
 		return
 	}
 	for i := range parts {
-		out.elements = append(out.elements, element{
-			stored: r, key: parts[i].key, value: parts[i].data, sub: int64(i), more: i < len(parts)-1,
-		})
+		out.elements = append(out.elements, element{stored: r, part: &parts[i]})
 	}
 }
 
 // unread are the elements behind a part.
 func unread(parts []element, sub int64) []element {
-	n := sort.Search(len(parts), func(i int) bool { return parts[i].sub > sub })
+	n := sort.Search(len(parts), func(i int) bool { return parts[i].sub() > sub })
 	return parts[n:]
 }
 
