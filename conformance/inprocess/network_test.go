@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -158,4 +160,50 @@ func TestDeadlinesPassInAStall(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A server on the loopback interface hangs and loses connections like one that is part of the network.
+func TestAServerElsewhereIsForwardedTo(t *testing.T) {
+	t.Parallel()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
+	defer elsewhere.Close()
+	n := inprocess.NewNetwork()
+	n.Forward(func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", elsewhere.Listener.Addr().String())
+	})
+	c := n.Client()
+	answers := func() {
+		t.Helper()
+		if body, err := post(t.Context(), t, c); body != "hello" || err != nil {
+			t.Fatalf("%q, %v", body, err)
+		}
+	}
+	answers()
+	n.Stall()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := post(ctx, t, c); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while it hung it answered %v", err)
+	}
+	n.Resume()
+	answers()
+	n.Fail(1)
+	if _, err := post(t.Context(), t, c); err == nil {
+		t.Error("a call that was to fail did not")
+	}
+	answers()
+	n.Close() // waits for what was joined
+	if _, err := post(t.Context(), t, c); err == nil {
+		t.Error("a closed network answered")
+	}
+}
+
+func TestAConnectionToAServerThatIsNotThereEnds(t *testing.T) {
+	t.Parallel()
+	n := inprocess.NewNetwork()
+	defer n.Close()
+	n.Forward(func(context.Context) (net.Conn, error) { return nil, errors.New("nobody is there") })
+	if _, err := post(t.Context(), t, n.Client()); err == nil {
+		t.Error("a server that is not there answered")
+	}
 }
