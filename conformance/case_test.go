@@ -38,6 +38,14 @@ func TestCasesAreComplete(t *testing.T) {
 	}
 }
 
+func TestCasesOnTheWallExist(t *testing.T) {
+	for _, name := range wall {
+		if _, ok := caseNamed(name); !ok {
+			t.Errorf("%q is no case", name)
+		}
+	}
+}
+
 func TestCompareTellsWhatIsWrong(t *testing.T) {
 	values := func(numbers ...int) (all []string) {
 		for _, n := range numbers {

@@ -27,8 +27,9 @@ type coordinator[S sdk.Split, B Backend] struct {
 	assigned    map[sdk.SplitID]S
 	owner       map[sdk.SplitID]sdk.ReaderID
 	noMore      map[sdk.ReaderID]int
-	refuse      int // assignments to be refused with ErrBackpressure
-	requests    int // for a checkpoint
+	finished    map[sdk.SplitID]bool // in a completed checkpoint
+	refuse      int                  // assignments to be refused with ErrBackpressure
+	requests    int                  // for a checkpoint
 	checkpoints sdk.CheckpointID
 	manual      bool // checkpoints are the case's business
 
@@ -54,7 +55,8 @@ func (x *trial[S, B]) coordinates(source sdk.Source[S], parallelism int, state *
 	c := &coordinator[S, B]{
 		x: x, worker: newWorker(), codec: source.SplitCodec(), parallelism: parallelism, metrics: newMeters(),
 		assigned: map[sdk.SplitID]S{}, owner: map[sdk.SplitID]sdk.ReaderID{}, noMore: map[sdk.ReaderID]int{},
-		tasks: map[string]*time.Timer{}, running: map[string]*running{},
+		finished: map[sdk.SplitID]bool{},
+		tasks:    map[string]*time.Timer{}, running: map[string]*running{},
 	}
 	x.later(c.close)
 	c.do("NewEnumerator", func() (err error) {
@@ -115,6 +117,25 @@ func (c *coordinator[S, B]) checkpoint() (id sdk.CheckpointID, state sdk.Version
 // complete says that a checkpoint is completed.
 func (c *coordinator[S, B]) complete(id sdk.CheckpointID) {
 	c.do("CheckpointComplete", func() error { return c.completed(id) })
+}
+
+// contains completes a checkpoint that contains the end of these splits. It may be told again of those that it was told of.
+func (c *coordinator[S, B]) contains(finished []S) {
+	handler, ok := c.enumerator.(sdk.FinishedHandler[S])
+	finished = slices.DeleteFunc(slices.Clone(finished), func(s S) bool { return c.finished[s.SplitID()] })
+	if len(finished) == 0 || !ok {
+		return
+	}
+	id, _ := c.checkpoint()
+	c.do("SplitsFinished", func() error {
+		for _, s := range finished {
+			delete(c.assigned, s.SplitID())
+			delete(c.owner, s.SplitID())
+			c.finished[s.SplitID()] = true
+		}
+		return handler.SplitsFinished(finished)
+	})
+	c.complete(id)
 }
 
 func (c *coordinator[S, B]) completed(id sdk.CheckpointID) error {
@@ -347,6 +368,9 @@ func (c *coordinator[S, B]) Assign(reader sdk.ReaderID, splits []S) error {
 		if _, twice := c.assigned[id]; twice {
 			c.misuse.note("split %q was assigned although reader %d has it", id, c.owner[id])
 		}
+		if c.finished[id] {
+			c.misuse.note("split %q was assigned although a completed checkpoint contains its end", id)
+		}
 		c.assigned[id], c.owner[id] = s, reader
 	}
 	return nil
@@ -376,7 +400,7 @@ func (c *coordinator[S, B]) RequestCheckpoint() bool {
 	if c.manual || c.requests > 1 {
 		return true
 	}
-	c.Schedule("conformance-checkpoint", time.Second, func() {
+	c.Schedule("conformance-checkpoint", c.x.moment(), func() {
 		c.requests = 0
 		c.checkpoints++
 		id := c.checkpoints

@@ -119,7 +119,15 @@ func newPartsAreFound[S sdk.Split, B Backend](x *trial[S, B]) {
 	x.appended = append(x.appended, 0, 0)
 	x.append(2, 10)
 	x.append(3, 10)
-	l.add(c.all(4)...) // those that it has are ignored
+	enough := func() bool { return len(l.out.texts) >= x.total() }
+	for deadline := time.Now().Add(x.h.Discovery); !enough() && time.Now().Before(deadline); {
+		if _, err := l.drive(x.h.Discovery/200, enough); err != nil && !errors.Is(err, errQuiet) {
+			x.stop("Poll: %v", err)
+		}
+		// A system may grow by new parts that take the place of old ones. Those end, and what follows them may wait for a checkpoint that says so.
+		c.contains(l.out.finished)
+		l.add(c.list()...) // those that it has are ignored
+	}
 	l.takeAll()
 	x.everything(l.out.texts)
 }

@@ -63,6 +63,11 @@ type Harness[S sdk.Split, B Backend] struct {
 	// Discovery is how long it may take until a part that appeared is discovered; zero means [DefaultDiscovery].
 	Discovery time.Duration
 
+	// Wall says that the system is in another process: a real server. Cases then run on the clock of the wall, several at once, and
+	// those that need the clock of a bubble are skipped; see [Case.OnTheWall]. Delay and Discovery are time that passes, so they want
+	// to be short: a second, ten seconds.
+	Wall bool
+
 	// Exempt names cases that are skipped, with the reason, which is shown. A release lists each of them.
 	Exempt map[string]string
 }

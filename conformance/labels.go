@@ -99,7 +99,7 @@ func readerStaysOnItsLoop[S sdk.Split, B Backend](x *trial[S, B]) {
 		}
 		l.backlog()
 	}
-	_, _ = l.drive(x.h.Delay, func() bool { return len(l.out.texts) >= x.total() }) // what arrives is another case's matter
+	_, _ = l.drive(x.inTime(), func() bool { return len(l.out.texts) >= x.total() }) // what arrives is another case's matter
 }
 
 // enumeratorStaysOnItsLoop lets discoveries come back early, late, and after the end.

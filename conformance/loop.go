@@ -154,7 +154,7 @@ func (l *loop[S, B]) drive(limit time.Duration, enough func() bool) (sdk.PollSta
 // take drives until n more records have come, which has to work, and answers what they hold.
 func (l *loop[S, B]) take(n int) []string {
 	from := len(l.out.texts)
-	_, err := l.drive(l.x.h.Delay, func() bool { return len(l.out.texts) >= from+n })
+	_, err := l.drive(l.x.inTime(), func() bool { return len(l.out.texts) >= from+n })
 	if got := len(l.out.texts) - from; err != nil {
 		l.x.stop("%d of %d records came, then: %v", got, n, err)
 	} else if got < n {

@@ -31,7 +31,7 @@ func (l *loop[S, B]) closes(when string) {
 	if err != nil {
 		l.x.fail("closed %s: %v", when, err)
 	}
-	if took > soon {
+	if took > l.x.bearable(soon) {
 		l.x.fail("closed %s, the reader took %s", when, took)
 	}
 }

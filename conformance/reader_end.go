@@ -32,7 +32,7 @@ func (x *trial[S, B]) bounded(parts, values int) (sdk.Source[S], []S) {
 
 // finish drives to the end of input.
 func (l *loop[S, B]) finish() {
-	status, err := l.drive(l.x.h.Delay, func() bool { return false })
+	status, err := l.drive(l.x.inTime(), func() bool { return false })
 	if err != nil || status != sdk.EndOfInput {
 		l.x.stop("%d of %d records came and no end of input: %s, %v", len(l.out.texts), l.x.total(), status, err)
 	}
@@ -86,7 +86,7 @@ func endWithoutSplits[S sdk.Split, B Backend](x *trial[S, B]) {
 		x.stop("a reader that waits for its first split answered %s, %v", status, err)
 	}
 	l.noMore()
-	if status, err := l.drive(x.h.Delay, func() bool { return false }); err != nil || status != sdk.EndOfInput {
+	if status, err := l.drive(x.inTime(), func() bool { return false }); err != nil || status != sdk.EndOfInput {
 		x.fail("a reader without splits that was told NoMoreSplits answered %s, %v", status, err)
 	}
 }
@@ -109,7 +109,7 @@ func endNeverWithAPendingError[S sdk.Split, B Backend](x *trial[S, B]) {
 		l.noMore()
 		l.limits.Records = 1
 		failing := false
-		status, err := l.drive(x.h.Delay, func() bool {
+		status, err := l.drive(x.inTime(), func() bool {
 			if len(l.out.texts) == after && after > 0 && !failing {
 				failing = true
 				failer.Fail(1)
@@ -142,7 +142,7 @@ func finishedSplitsAreEvidence[S sdk.Split, B Backend](x *trial[S, B]) {
 	// The evidence carries the position of the end: from there nothing comes.
 	again := x.reads(source, l.out.finished...)
 	again.noMore()
-	if status, err := again.drive(x.h.Delay, func() bool { return false }); err != nil || status != sdk.EndOfInput || len(again.out.texts) > 0 {
+	if status, err := again.drive(x.inTime(), func() bool { return false }); err != nil || status != sdk.EndOfInput || len(again.out.texts) > 0 {
 		x.fail("a reader that is given splits at the position where they ended emits %d records and answers %s, %v", len(again.out.texts), status, err)
 	}
 }

@@ -75,6 +75,7 @@ func pausedSplitStays[S sdk.Split, B Backend](x *trial[S, B]) {
 	pause([]sdk.SplitID{paused, "unknown"}, nil)
 	x.append(0, 20)
 	x.append(1, 20)
+	l.take(20)
 	l.rest(x.h.Delay)
 	came := 0
 	for _, r := range l.out.records[10:] {
@@ -89,11 +90,13 @@ func pausedSplitStays[S sdk.Split, B Backend](x *trial[S, B]) {
 		x.fail("the snapshot holds %d of 2 splits while one is paused", n)
 	}
 	pause(nil, []sdk.SplitID{paused, "unknown"})
+	l.takeAll()
 	l.rest(x.h.Delay)
 	x.everything(l.out.texts)
 	pause([]sdk.SplitID{paused}, []sdk.SplitID{paused}) // a resume is the last word
 	x.append(0, 5)
 	x.append(1, 5)
+	l.takeAll()
 	l.rest(x.h.Delay)
 	x.everything(l.out.texts)
 }

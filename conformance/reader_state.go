@@ -73,7 +73,7 @@ func snapshotAfterEveryRecord[S sdk.Split, B Backend](x *trial[S, B]) {
 		}
 		want[0].to, want[1].to = each, each
 		again := x.reads(x.h.Source(x.b), splits...)
-		_, err := again.drive(x.h.Delay, func() bool { return len(again.out.texts) >= records-n })
+		_, err := again.drive(x.inTime(), func() bool { return len(again.out.texts) >= records-n })
 		if n == records {
 			again.rest(time.Second)
 		}

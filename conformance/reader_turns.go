@@ -75,7 +75,7 @@ func recordBudget[S sdk.Split, B Backend](x *trial[S, B]) {
 		l.limits.Records = budget
 		x.append(0, 50)
 		before := len(l.out.records)
-		_, err := l.drive(x.h.Delay, func() bool {
+		_, err := l.drive(x.inTime(), func() bool {
 			if n := len(l.out.records) - before; n > budget {
 				x.stop("a turn with a budget of %d records emitted %d", budget, n)
 			}
@@ -93,7 +93,7 @@ func byteBudget[S sdk.Split, B Backend](x *trial[S, B]) {
 	l.limits.Bytes = 1
 	x.append(0, 30)
 	before := 0
-	_, err := l.drive(x.h.Delay, func() bool {
+	_, err := l.drive(x.inTime(), func() bool {
 		if n := len(l.out.records) - before; n > 1 {
 			x.stop("a turn with a budget of one byte emitted %d records of %d bytes together", n, l.out.sizes)
 		}
@@ -123,7 +123,7 @@ func timeBudget[S sdk.Split, B Backend](x *trial[S, B]) {
 		}
 	}
 	before := 0
-	_, err := l.drive(x.h.Delay, func() bool {
+	_, err := l.drive(x.inTime(), func() bool {
 		most := 12
 		if l.out.views {
 			most *= maxView // a turn counts questions, and a view answers many
@@ -150,7 +150,7 @@ func preemptedTurnEnds[S sdk.Split, B Backend](x *trial[S, B]) {
 	l.backlog()
 	l.limits.Records = 1 << 20
 	l.out.before = func() { l.urgent.Store(true) }
-	if _, err := l.drive(x.h.Delay, func() bool { return len(l.out.records) > 0 }); err != nil {
+	if _, err := l.drive(x.inTime(), func() bool { return len(l.out.records) > 0 }); err != nil {
 		x.stop("before the first record: %v", err)
 	}
 	if n := len(l.out.records); n > maxView {
@@ -168,7 +168,7 @@ func refusedOutputEndsTheTurn[S sdk.Split, B Backend](x *trial[S, B]) {
 	l := x.reads(source, split)
 	const accepted = 7
 	l.out.refuse = accepted
-	if _, err := l.drive(x.h.Delay, func() bool { return l.out.refusals > 0 }); err != nil {
+	if _, err := l.drive(x.inTime(), func() bool { return l.out.refusals > 0 }); err != nil {
 		x.stop("before a record was refused: %v", err)
 	}
 	if l.out.refusals > 1 {

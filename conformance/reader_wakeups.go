@@ -89,7 +89,7 @@ func wakeupLosesNothing[S sdk.Split, B Backend](x *trial[S, B]) {
 	close(stop)
 	<-stopped
 	if missing := x.total() - len(l.out.texts); missing > 0 {
-		if _, err := l.drive(x.h.Delay, func() bool { return len(l.out.texts) >= x.total() }); err != nil {
+		if _, err := l.drive(x.inTime(), func() bool { return len(l.out.texts) >= x.total() }); err != nil {
 			x.fail("after a thousand wakeups %d of %d records came, then: %v", len(l.out.texts), x.total(), err)
 		}
 	}
@@ -131,7 +131,7 @@ func noLostAvailability[S sdk.Split, B Backend](x *trial[S, B]) {
 		}
 	}
 	x.b.Resume()
-	if _, err := l.drive(x.h.Delay, func() bool { return len(l.out.texts) >= x.total() }); err != nil {
+	if _, err := l.drive(x.inTime(), func() bool { return len(l.out.texts) >= x.total() }); err != nil {
 		x.stop("%d of %d records came when polls followed rings only, then: %v", len(l.out.texts), x.total(), err)
 	}
 	x.everything(l.out.texts)

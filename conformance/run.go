@@ -23,6 +23,9 @@ func Run[S sdk.Split, B Backend](t *testing.T, h Harness[S, B]) {
 		t.Run(group[0].Group(), func(t *testing.T) {
 			for _, c := range group {
 				t.Run(path.Base(c.Name), func(t *testing.T) {
+					if h.Wall {
+						t.Parallel() // they wait more than they work
+					}
 					switch r := attempt(t, h, c); {
 					case r.Skipped != "":
 						t.Skip(r.Skipped)
@@ -68,7 +71,7 @@ func groups() (all [][]Case) {
 	return all
 }
 
-// attempt runs one case in a bubble of its own.
+// attempt runs one case, in a bubble of its own unless the system cannot be there.
 func attempt[S sdk.Split, B Backend](t *testing.T, h Harness[S, B], c Case) Result {
 	t.Helper()
 	r := Result{Case: c}
@@ -77,18 +80,30 @@ func attempt[S sdk.Split, B Backend](t *testing.T, h Harness[S, B], c Case) Resu
 		return r
 	}
 	x := &trial[S, B]{h: h}
-	func() {
-		// What a case leaves behind blocks its bubble for ever, which synctest answers with a panic. The cases that look for it have
-		// said so already; in all others it is not what is looked for.
-		defer func() {
-			if v := recover(); v != nil && !isDeadlock(v) {
-				x.fail("the case panicked: %v", v)
-			}
-		}()
-		synctest.Test(t, func(*testing.T) { x.run(scenario[S, B](c.Name)) })
-	}()
+	switch {
+	case !h.Wall:
+		x.bubble(t, scenario[S, B](c.Name))
+	case c.OnTheWall():
+		x.run(scenario[S, B](c.Name))
+	default:
+		r.Skipped = needsBubble
+		return r
+	}
 	r.Skipped, r.Failures = x.outcome()
 	return r
+}
+
+// bubble runs a case in virtual time.
+func (x *trial[S, B]) bubble(t *testing.T, scenario func(*trial[S, B])) {
+	t.Helper()
+	// What a case leaves behind blocks its bubble for ever, which synctest answers with a panic. The cases that look for it have
+	// said so already; in all others it is not what is looked for.
+	defer func() {
+		if v := recover(); v != nil && !isDeadlock(v) {
+			x.fail("the case panicked: %v", v)
+		}
+	}()
+	synctest.Test(t, func(*testing.T) { x.run(scenario) })
 }
 
 // isDeadlock tells the panic of a bubble whose goroutines are all blocked. It has no type of its own.

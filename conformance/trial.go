@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
-	"testing/synctest"
 
 	"github.com/penstock-dev/penstock/sdk"
 )
@@ -60,12 +59,12 @@ func (x *trial[S, B]) end() {
 		x.b.Close()
 	}
 	x.started = false
-	synctest.Wait()
+	x.settle()
 	for _, f := range x.last {
 		f()
 	}
 	x.last = nil
-	synctest.Wait()
+	x.settle()
 }
 
 func (x *trial[S, B]) later(f func()) { x.undo = append(x.undo, f) }

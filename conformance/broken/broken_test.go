@@ -3,6 +3,7 @@ package broken_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/penstock-dev/penstock/conformance"
 	"github.com/penstock-dev/penstock/conformance/broken"
@@ -20,6 +21,36 @@ func harness(defect broken.Defect) conformance.Harness[broken.Split, *broken.Sys
 func TestTheSoundSourcePasses(t *testing.T) {
 	t.Parallel()
 	conformance.Run(t, harness(broken.Sound))
+}
+
+// wallHarness is for the clock of the wall, as for a system in another process.
+func wallHarness(defect broken.Defect) conformance.Harness[broken.Split, *broken.System] {
+	h := harness(defect)
+	h.Wall, h.Delay, h.Discovery = true, 200*time.Millisecond, 4*time.Second
+	h.Exempt = map[string]string{"enumerator/new_parts_are_found": "the source looks for parts once a minute"}
+	return h
+}
+
+func TestTheSoundSourcePassesOnTheWall(t *testing.T) {
+	t.Parallel()
+	conformance.Run(t, wallHarness(broken.Sound))
+}
+
+// The cases that run on the wall find there what they are for, and the others say why they do not run.
+func TestTheWallFindsADefectAndSaysWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	results, err := conformance.Examine(t, wallHarness(broken.LagsBehind), "state/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if (r.Skipped == "") != r.OnTheWall() {
+			t.Errorf("%s: skipped because %q", r.Name, r.Skipped)
+		}
+		if r.Name == string(broken.LagsBehind) && !r.Failed() {
+			t.Errorf("%s did not find its defect", r.Name)
+		}
+	}
 }
 
 // further are the cases that may fail with a defect besides the one that it is named after: one mistake may break several promises.
