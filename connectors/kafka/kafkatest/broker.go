@@ -3,6 +3,7 @@ package kafkatest
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -23,15 +24,21 @@ type Options struct {
 	DataDir string
 	// Network, when set, replaces TCP, so that the cluster can run in a testing/synctest bubble. Clients then need
 	// [Broker.ClientOptions], and Port must be given.
-	Network *kfake.VirtualNetwork
+	Network Network
 	// Extra options for kfake, after those that follow from the fields above.
 	Extra []kfake.Opt
+}
+
+// Network carries the connections of a cluster in the process: a *kfake.VirtualNetwork, or one that does more.
+type Network interface {
+	Listen(network, address string) (net.Listener, error)
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Broker is a running cluster. Its methods may be called from any goroutine.
 type Broker struct {
 	cluster *kfake.Cluster
-	network *kfake.VirtualNetwork
+	network Network
 
 	mu struct {
 		sync.Mutex
