@@ -109,10 +109,10 @@ func (s *Sink) askClient(ctx context.Context, log kgo.Logger, hooks kgo.Hook) (c
 	if client, err = newClient(append(options, s.Client...)); err != nil {
 		return nil, false, err
 	}
-	versions, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, client)
+	versions, err := s.versions(ctx, client)
 	if err != nil {
 		client.Close()
-		return nil, false, unreachable(ctx, err, loginText(s.SASL))
+		return nil, false, err
 	}
 	for i := range versions.FinalizedFeatures {
 		if f := &versions.FinalizedFeatures[i]; f.Name == transactionFeature && f.MaxVersionLevel >= 2 {
@@ -124,6 +124,23 @@ func (s *Sink) askClient(ctx context.Context, log kgo.Logger, hooks kgo.Hook) (c
 	older.SetMaxKeyVersion(int16(kmsg.EndTxn), 4)
 	client, err = newClient(append(append(options, kgo.MaxVersions(older)), s.Client...))
 	return client, false, err
+}
+
+// versions asks any broker, and another one when that does not answer: one of several that is just going down says nothing about the cluster.
+func (s *Sink) versions(ctx context.Context, client *kgo.Client) (*kmsg.ApiVersionsResponse, error) {
+	for try := 1; ; try++ {
+		versions, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, client)
+		if err == nil {
+			return versions, nil
+		}
+		err = unreachable(ctx, err, loginText(s.SASL))
+		if try >= len(s.Brokers) || !transient(err) {
+			return nil, err
+		}
+		if err := sleep(ctx, retryPause); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // check asks for what can be known to be wrong before anything is written.
