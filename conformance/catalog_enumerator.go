@@ -93,7 +93,7 @@ var enumeratorCatalog = []Case{
 	{
 		Name:        "enumerator/no_more_splits",
 		Purpose:     "A bounded job ends when each reader was told that nothing follows; one that was not told keeps it running for ever.",
-		Requirement: "When nothing will be discovered any more, NoMoreSplits is said to every reader, also to those without a split, after the last assignment; and again to each attempt that registers anew.",
+		Requirement: "When nothing will be discovered any more, NoMoreSplits is said to every reader, also to those without a split, after the last assignment, or when all was read where only that shows it; and again to each attempt that registers anew.",
 		Pass:        "three readers of a bounded source with two splits are told once each; one that registers again is told again, and so are those of a restored enumerator",
 		Cause:       "it is said when the last split is assigned, to whoever gets it.",
 		Look:        "AddReader, and where NoMoreSplits is called",

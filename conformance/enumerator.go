@@ -119,6 +119,7 @@ func newPartsAreFound[S sdk.Split, B Backend](x *trial[S, B]) {
 	x.appended = append(x.appended, 0, 0)
 	x.append(2, 10)
 	x.append(3, 10)
+	x.append(0, 5)
 	enough := func() bool { return len(l.out.texts) >= x.total() }
 	for deadline := time.Now().Add(x.h.Discovery); !enough() && time.Now().Before(deadline); {
 		if _, err := l.drive(x.h.Discovery/200, enough); err != nil && !errors.Is(err, errQuiet) {
@@ -165,7 +166,12 @@ func noMoreSplits[S sdk.Split, B Backend](x *trial[S, B]) {
 			x.fail("%s NoMoreSplits had been said, by reader: %v, want %v", when, got, want)
 		}
 	}
-	told(c, map[sdk.ReaderID]int{0: 1, 1: 1, 2: 1}, "when all was assigned")
+	all := map[sdk.ReaderID]int{0: 1, 1: 1, 2: 1}
+	if !c.await(x.h.Discovery, func() bool { return maps.Equal(c.noMore, all) }) {
+		// Where parts may take the place of others there may be more until everything was read.
+		c.contains(x.readOut(source, c.list()))
+	}
+	told(c, all, "when all was assigned, and read")
 	id, state := c.checkpoint()
 	c.complete(id)
 	held := c.holdings()
@@ -181,6 +187,16 @@ func noMoreSplits[S sdk.Split, B Backend](x *trial[S, B]) {
 	if n := len(again.list()); n > 0 {
 		x.fail("%d splits were assigned in a restored epoch although readers hold all of them", n)
 	}
+}
+
+// readOut reads splits that end to their end.
+func (x *trial[S, B]) readOut(source sdk.Source[S], splits []S) []S {
+	l := x.reads(source, splits...)
+	if _, err := l.drive(x.inTime(), func() bool { return len(l.out.finished) >= len(splits) }); err != nil {
+		x.stop("%d of %d splits ended, then: %v", len(l.out.finished), len(splits), err)
+	}
+	l.close()
+	return l.out.finished
 }
 
 func finishedSplitsStayFinished[S sdk.Split, B Backend](x *trial[S, B]) {

@@ -141,7 +141,7 @@ func (j *job) run() (Result, error) {
 	j.step(lifecycle.Restore)
 	j.announceRestore()
 	j.startAll()
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Hour) // set below; one that is due at once could crash the race detector in a bubble
 	defer timer.Stop()
 	for !j.ended {
 		for _, f := range j.take() {
