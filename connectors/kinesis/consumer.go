@@ -2,6 +2,7 @@ package kinesis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ const (
 )
 
 // consumer answers the ARN of the enhanced fan-out consumer, registered and ready. Readers of the process ask one after the other, so that one
-// registers it and the others find it.
+// registers it and the others find it. An error that passes is not [ErrConsumer]: the service did not say anything about it.
 func (v *service) consumer(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, consumerWait)
 	defer cancel()
@@ -43,6 +44,7 @@ func (v *service) consumer(ctx context.Context) (string, error) {
 				return "", err
 			}
 		case f == throttled, f == unreachable, f == unclear:
+			return "", v.explain(ctx, "DescribeStreamConsumer", err)
 		default:
 			return "", v.consumerError("DescribeStreamConsumer", err)
 		}
@@ -66,7 +68,7 @@ func (v *service) describeConsumer(ctx context.Context, streamARN string) (*type
 		return nil, err
 	}
 	if out.ConsumerDescription == nil {
-		return nil, fmt.Errorf("%w: the service describes it with nothing", ErrConsumer)
+		return nil, errors.New("the service describes the consumer with nothing")
 	}
 	return out.ConsumerDescription, nil
 }

@@ -141,6 +141,28 @@ func TestAReaderThatIsTakenOverStopsInsteadOfTakingBack(t *testing.T) {
 	})
 }
 
+// A reader that begins while the service does not answer waits for it, as one that polls does, and does not use up the restarts of its job.
+func TestASubscriberOutlastsAnOutageAtItsStart(t *testing.T) {
+	t.Parallel()
+	for operation, skip := range map[string]int{"DescribeStreamSummary": 1 /* of the enumerator */, "DescribeStreamConsumer": 0} {
+		t.Run(operation, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, 1, fanOut, func(w *world) {
+				hung := w.srv.Inject(kinesistest.Fault{Operation: operation, Skip: skip, Times: kinesistest.Always, Effect: kinesistest.Hang()})
+				w.put(0, 10)
+				w.start()
+				w.run(7 * time.Minute)
+				if err := w.problem(); err != nil || hung.Hits() == 0 {
+					t.Fatalf("after %d requests that hung: %v", hung.Hits(), err)
+				}
+				hung.Remove()
+				w.arrive(10)
+				w.each(w.all(), 0, 10)
+			})
+		})
+	}
+}
+
 func TestAMissingConsumerIsNamed(t *testing.T) {
 	t.Parallel()
 	inWorld(t, 1, func(s *Source) {

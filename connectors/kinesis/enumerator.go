@@ -134,6 +134,7 @@ func texts(ids []sdk.SplitID) []string {
 // ReturnSplits implements [sdk.Enumerator].
 func (e *enumerator) ReturnSplits(splits []Split) error {
 	for _, s := range splits {
+		e.top.Recall(s.Created, s.Stop)
 		if !e.top.Returned(s.Shard, s.Position, s.Hashes) {
 			e.ctx.Logger().Warn("a shard was returned that a completed checkpoint holds as finished; it stays finished", "shard", s.Shard)
 		}

@@ -26,6 +26,7 @@ type subscriber struct {
 	events    chan result
 	stops     map[*shard]context.CancelFunc
 	lives     uint64 // counts followers
+	failures  int    // to find the consumer
 }
 
 var _ base.SplitReader[element, Split] = (*subscriber)(nil)
@@ -132,15 +133,36 @@ func (f *subscriber) ready(ctx context.Context) error {
 	if f.arn != "" {
 		return nil
 	}
-	arn, err := f.service.consumer(ctx)
-	if err != nil {
-		return err
+	for f.arn == "" {
+		arn, err := f.service.consumer(ctx)
+		switch {
+		case err == nil:
+			f.arn = arn
+			continue
+		case ctx.Err() != nil, !passes(err):
+			return err
+		}
+		f.failures++
+		f.meters.failed.Add(1)
+		f.log.warn("the consumer cannot be looked up at the moment", "error", err, "try", f.failures)
+		if err := sleep(ctx, pause(f.failures)); err != nil {
+			return err
+		}
 	}
-	f.arn = arn
 	for _, s := range f.shards {
 		f.follow(s)
 	}
 	return nil
+}
+
+// passes reports an error that says nothing but that the service cannot answer now. As with polling, a reader outlasts that.
+func passes(err error) bool {
+	switch failureOf(err) {
+	case throttled, unreachable, unclear:
+		return !errors.Is(err, ErrConsumer)
+	case expired, missing, inUse, refused, denied, unknownCaller:
+	}
+	return false
 }
 
 // take applies what a follower handed over.

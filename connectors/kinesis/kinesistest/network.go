@@ -19,6 +19,9 @@ type pipes struct {
 
 func newPipes() *pipes { return &pipes{waiting: make(chan net.Conn), closed: make(chan struct{})} }
 
+// Listen is of Network: there is one listener.
+func (p *pipes) Listen(_, _ string) (net.Listener, error) { return p, nil }
+
 // Accept is of net.Listener.
 func (p *pipes) Accept() (net.Conn, error) {
 	select {
@@ -38,7 +41,8 @@ func (p *pipes) Close() error {
 // Addr is of net.Listener.
 func (p *pipes) Addr() net.Addr { return pipeAddr{} }
 
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+// DialContext is of Network.
+func (p *pipes) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {
 	case p.waiting <- server:

@@ -19,6 +19,8 @@ type Options struct {
 	Port int
 	// InMemory leaves the network out, so that the server can run in a testing/synctest bubble. It is reached with [Server.Client] and [Server.HTTPClient] only.
 	InMemory bool
+	// Network, when set, carries the connections in place of TCP, also in a bubble; Port and InMemory are then ignored.
+	Network Network
 	// Clock is the server's time; nil is a running one.
 	Clock *Clock
 	// Unlimited lifts the limits on calls and bytes a second, for tests of volume. Limits of one request stay.
@@ -29,6 +31,12 @@ type Options struct {
 	MaxBytes int64
 	// Observe, when set, is called for each request when its answer is known and before it is sent, by many goroutines at once. It may wait, which holds the answer back.
 	Observe func(Call)
+}
+
+// Network carries the connections of a server in the process, such as one that hangs and fails.
+type Network interface {
+	Listen(network, address string) (net.Listener, error)
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Call is a request that was served.
@@ -74,16 +82,11 @@ func New(o Options) (*Server, error) {
 	s := &Server{options: o, clock: o.Clock, sealer: newSealer(), served: make(chan struct{})}
 	s.mu.streams, s.mu.calls = make(map[string]*stream), make(map[string]int)
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
-	if o.InMemory {
-		network := newPipes()
-		s.listener, transport.DialContext = network, network.dial
-	} else {
-		var listen net.ListenConfig
-		l, err := listen.Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port)))
-		if err != nil {
-			return nil, fmt.Errorf("kinesistest: %w", err)
-		}
-		s.listener = l
+	if o.Network == nil && o.InMemory {
+		o.Network = newPipes()
+	}
+	if err := s.listen(o, transport); err != nil {
+		return nil, fmt.Errorf("kinesistest: %w", err)
 	}
 	s.client = &http.Client{Transport: detached{transport}}
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
@@ -92,6 +95,19 @@ func New(o Options) (*Server, error) {
 		_ = s.http.Serve(s.listener) // ends with Close
 	}()
 	return s, nil
+}
+
+// listen opens the server's end, and makes the client's connections lead there.
+func (s *Server) listen(o Options, transport *http.Transport) (err error) {
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port))
+	if o.Network != nil {
+		s.listener, err = o.Network.Listen("tcp", address)
+		transport.DialContext = o.Network.DialContext
+		return err
+	}
+	var listen net.ListenConfig
+	s.listener, err = listen.Listen(context.Background(), "tcp", address)
+	return err
 }
 
 // TB is the part of testing.TB that [Start] needs.

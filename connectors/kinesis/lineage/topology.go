@@ -73,6 +73,15 @@ func (t *Topology) SetStop(millis int64) {
 	}
 }
 
+// Recall takes from a shard that is returned what a first scan would tell: when the stream was created, and where the job stops. What is known
+// stays.
+func (t *Topology) Recall(created, stop int64) {
+	if t.created == 0 {
+		t.created = created
+	}
+	t.SetStop(stop)
+}
+
 // Accepted are the shards that were taken for lost when the state was read, because the policy is to go on now.
 func (t *Topology) Accepted() []string { return t.accepted }
 
