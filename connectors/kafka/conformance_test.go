@@ -102,6 +102,7 @@ func (s *system) source() *kafka.Source {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	conformance.Run(t, conformance.Harness[kafka.Split, *system]{
 		Backend: newSystem,
 		Source:  func(s *system) sdk.Source[kafka.Split] { return s.source() },
