@@ -55,6 +55,7 @@ func findDistribution(ctx context.Context) (*distribution, error) {
 	pinned := sha256.New()
 	pinned.Write(servers.KinesisPackage)
 	pinned.Write(servers.KinesisLock)
+	pinned.Write(servers.Kinesalite)
 	d := &distribution{node: node, dir: filepath.Join(cache, "penstock", "servers", "kinesis-"+hex.EncodeToString(pinned.Sum(nil))[:16])}
 	if d.complete() {
 		return d, nil
@@ -87,12 +88,12 @@ func (d *distribution) install(ctx context.Context) error {
 	if err := os.Mkdir(d.dir, 0o755); err != nil {
 		return fmt.Errorf("kinesisserver: %w", err)
 	}
-	for name, data := range map[string][]byte{"package.json": servers.KinesisPackage, "package-lock.json": servers.KinesisLock} {
+	for name, data := range map[string][]byte{"package.json": servers.KinesisPackage, "package-lock.json": servers.KinesisLock, kinesaliteFile: servers.Kinesalite} {
 		if err := os.WriteFile(filepath.Join(d.dir, name), data, 0o644); err != nil {
 			return fmt.Errorf("kinesisserver: %w", err)
 		}
 	}
-	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund")
 	cmd.Dir = d.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("kinesisserver: npm cannot install the emulator (%s=off leaves the tests out): %w\n%s", Switch, err, bytes.TrimSpace(out))

@@ -12,9 +12,11 @@
 //
 // [New] returns errors instead of skipping or failing a test.
 //
+// [StartKinesalite] starts the other emulator, kinesalite: for many records, since it is fast, and for what time does, since its clock can be put forward.
+//
 // # What it needs
 //
-// Node 18 or later and, the first time, npm. testdata/servers/kinesis pins what is installed; it is kept in the user's cache folder, 16 MB. Where a server cannot be had,
+// Node 18 or later and, the first time, npm. testdata/servers/kinesis pins what is installed; it is kept in the user's cache folder, 20 MB. Where a server cannot be had,
 // tests are skipped and say so; the environment decides otherwise with [Switch] and [External].
 //
 // # What it leaves behind

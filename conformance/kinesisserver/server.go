@@ -35,7 +35,10 @@ type Server struct {
 }
 
 // New starts a server and returns when it answers. The caller closes it. When there can be no server here the error is an [UnavailableError].
-func New(ctx context.Context) (*Server, error) {
+func New(ctx context.Context) (*Server, error) { return launch(ctx, (*Server).startLocal) }
+
+// launch tries a few times to start one of the emulators.
+func launch(ctx context.Context, start func(*Server, context.Context, *distribution) error) (*Server, error) {
 	if supported != nil {
 		return nil, supported
 	}
@@ -49,7 +52,7 @@ func New(ctx context.Context) (*Server, error) {
 	}
 	s := &Server{dir: dir}
 	for range starts {
-		if err = s.start(ctx, dist); err == nil {
+		if err = start(s, ctx, dist); err == nil {
 			return s, nil
 		}
 		if ctx.Err() != nil || !errors.Is(err, errExited) {
@@ -61,7 +64,7 @@ func New(ctx context.Context) (*Server, error) {
 
 func (s *Server) logPath() string { return filepath.Join(s.dir, "server.log") }
 
-func (s *Server) start(ctx context.Context, dist *distribution) error {
+func (s *Server) startLocal(ctx context.Context, dist *distribution) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	ports, err := freePorts(ctx, 2)

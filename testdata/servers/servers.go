@@ -14,7 +14,7 @@ var KafkaPOM []byte
 //go:embed kafka/jars.sha256
 var KafkaSums string
 
-// KinesisPackage is an npm project whose dependency is kinesis-local, an emulator of Amazon Kinesis.
+// KinesisPackage is an npm project whose dependencies are two emulators of Amazon Kinesis, kinesis-local and kinesalite.
 //
 //go:embed kinesis/package.json
 var KinesisPackage []byte
@@ -23,3 +23,8 @@ var KinesisPackage []byte
 //
 //go:embed kinesis/package-lock.json
 var KinesisLock []byte
+
+// Kinesalite is the program that starts kinesalite with a clock that can be put forward.
+//
+//go:embed kinesis/kinesalite.js
+var Kinesalite []byte
