@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock-dev/penstock/conformance/process"
 	"github.com/penstock-dev/penstock/testdata/servers"
 )
 
@@ -54,7 +55,7 @@ func findDistribution(ctx context.Context) (*distribution, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveWithin)
 	defer cancel()
-	unlock, err := lockFile(ctx, d.dir+".lock")
+	unlock, err := process.Lock(ctx, d.dir+".lock")
 	if err != nil {
 		return nil, fmt.Errorf("kafkaserver: wait for another process that downloads the broker: %w", err)
 	}

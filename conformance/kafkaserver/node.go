@@ -12,8 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/penstock-dev/penstock/conformance/process"
 )
 
 // errExited marks a node that ended by itself.
@@ -37,7 +38,7 @@ type node struct {
 
 	mu struct {
 		sync.Mutex
-		proc *process // nil before the first start
+		proc *process.Process // nil before the first start
 	}
 }
 
@@ -87,7 +88,7 @@ func (n *node) prepare(cluster, voters string, common map[string]string) error {
 func (n *node) start() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.mu.proc != nil && n.mu.proc.running() {
+	if n.mu.proc != nil && n.mu.proc.Running() {
 		return fmt.Errorf("kafkaserver: node %d is running: kill or terminate it first", n.id)
 	}
 	cp, err := n.dist.classPath()
@@ -97,45 +98,53 @@ func (n *node) start() error {
 	args := slices.Concat(n.dist.flags, jvmFlags, []string{
 		"-Dlog4j2.configurationFile=" + filepath.Join(n.dist.dir, loggingFile), "-cp", cp, "kafka.Kafka", n.properties,
 	})
-	proc, err := spawn(n.logPath, filepath.Dir(n.dir), n.dist.java, args...)
+	proc, err := process.Start(process.Command{Program: n.dist.java, Args: args, Dir: filepath.Dir(n.dir), Log: n.logPath})
 	if err != nil {
-		return err
+		return fmt.Errorf("kafkaserver: node %d: %w", n.id, err)
 	}
 	n.mu.proc = proc
 	return nil
 }
 
 // signal sends a signal to a running node.
-func (n *node) signal(s syscall.Signal) error {
+func (n *node) signal(s process.Signal) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.mu.proc == nil {
 		return nil
 	}
-	return n.mu.proc.signal(s)
+	return n.send(s)
+}
+
+// send is called with the lock held.
+func (n *node) send(s process.Signal) error {
+	if err := n.mu.proc.Signal(s); err != nil {
+		return fmt.Errorf("kafkaserver: node %d: %w", n.id, err)
+	}
+	return nil
 }
 
 // end sends a signal that ends the node and waits for it. A node that does not end in time is killed.
-func (n *node) end(s syscall.Signal) error {
+func (n *node) end(s process.Signal) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.mu.proc == nil {
 		return nil
 	}
-	if err := n.mu.proc.signal(s); err != nil {
+	if err := n.send(s); err != nil {
 		return err
 	}
 	limit := time.NewTimer(exitWithin)
 	defer limit.Stop()
 	select {
-	case <-n.mu.proc.exited:
+	case <-n.mu.proc.Exited():
 		return nil
 	case <-limit.C:
 	}
-	if err := n.mu.proc.signal(sigKill); err != nil {
+	if err := n.send(process.Kill); err != nil {
 		return err
 	}
-	<-n.mu.proc.exited
+	<-n.mu.proc.Exited()
 	return n.problem(fmt.Errorf("it did not end within %s and was killed", exitWithin))
 }
 
@@ -143,10 +152,10 @@ func (n *node) end(s syscall.Signal) error {
 func (n *node) exited() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.mu.proc == nil || n.mu.proc.running() {
+	if n.mu.proc == nil || n.mu.proc.Running() {
 		return nil
 	}
-	return n.problem(errors.Join(errExited, n.mu.proc.err))
+	return n.problem(errors.Join(errExited, n.mu.proc.Err()))
 }
 
 func (n *node) problem(err error) error {
@@ -169,7 +178,7 @@ func (s *Server) Kill9(id int) error {
 	if err != nil {
 		return err
 	}
-	return n.end(sigKill)
+	return n.end(process.Kill)
 }
 
 // Terminate asks a node to end, which moves its leaders to others first, and returns when it is gone.
@@ -178,7 +187,7 @@ func (s *Server) Terminate(id int) error {
 	if err != nil {
 		return err
 	}
-	return n.end(sigTerm)
+	return n.end(process.Terminate)
 }
 
 // Stop freezes a node: its connections stay open and nothing answers. Cont ends that, and Kill9 works on a frozen node too.
@@ -187,7 +196,7 @@ func (s *Server) Stop(id int) error {
 	if err != nil {
 		return err
 	}
-	return n.signal(sigStop)
+	return n.signal(process.Freeze)
 }
 
 // Cont lets a frozen node go on.
@@ -196,7 +205,7 @@ func (s *Server) Cont(id int) error {
 	if err != nil {
 		return err
 	}
-	return n.signal(sigCont)
+	return n.signal(process.Continue)
 }
 
 // Restart starts a node that has ended, with its data and its ports, and returns without waiting for it: see [Server.WaitReady].

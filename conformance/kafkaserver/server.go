@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/penstock-dev/penstock/conformance/process"
 )
 
 const (
@@ -53,8 +55,8 @@ func NewCluster(ctx context.Context, o Options) (*Server, error) {
 
 // newServer starts brokers. The controller is one of them or a node of its own.
 func newServer(ctx context.Context, o Options, brokers []int, controller int) (*Server, error) {
-	if supported != nil {
-		return nil, supported
+	if err := process.Supported(); err != nil {
+		return nil, &UnavailableError{Reason: err.Error()}
 	}
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -179,7 +181,7 @@ func (s *Server) Close() error {
 // kill ends all nodes. A test has no use for an orderly end, which takes seconds.
 func (s *Server) kill() {
 	for _, n := range s.nodes {
-		_ = n.end(sigKill)
+		_ = n.end(process.Kill)
 	}
 }
 

@@ -1,4 +1,4 @@
-package kafkaserver
+package process
 
 import "syscall"
 

@@ -1,8 +1,8 @@
 //go:build darwin || dragonfly || freebsd || netbsd || openbsd
 
-package kafkaserver
+package process
 
 import "syscall"
 
-// ownGroup cannot tie the life of the program to this process here: after a kill -9 of a test its servers must be stopped by hand.
+// ownGroup cannot tie the life of the program to this process here.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
