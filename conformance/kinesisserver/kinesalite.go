@@ -34,7 +34,7 @@ func NewKinesalite(ctx context.Context) (*Kinesalite, error) {
 	return k, nil
 }
 
-func (k *Kinesalite) start(s *Server, ctx context.Context, dist *distribution) error {
+func (k *Kinesalite) start(ctx context.Context, s *Server, dist *distribution) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	ports, err := freePorts(ctx, 2)

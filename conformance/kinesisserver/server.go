@@ -35,10 +35,10 @@ type Server struct {
 }
 
 // New starts a server and returns when it answers. The caller closes it. When there can be no server here the error is an [UnavailableError].
-func New(ctx context.Context) (*Server, error) { return launch(ctx, (*Server).startLocal) }
+func New(ctx context.Context) (*Server, error) { return launch(ctx, startLocal) }
 
 // launch tries a few times to start one of the emulators.
-func launch(ctx context.Context, start func(*Server, context.Context, *distribution) error) (*Server, error) {
+func launch(ctx context.Context, start func(context.Context, *Server, *distribution) error) (*Server, error) {
 	if supported != nil {
 		return nil, supported
 	}
@@ -52,7 +52,7 @@ func launch(ctx context.Context, start func(*Server, context.Context, *distribut
 	}
 	s := &Server{dir: dir}
 	for range starts {
-		if err = start(s, ctx, dist); err == nil {
+		if err = start(ctx, s, dist); err == nil {
 			return s, nil
 		}
 		if ctx.Err() != nil || !errors.Is(err, errExited) {
@@ -64,7 +64,7 @@ func launch(ctx context.Context, start func(*Server, context.Context, *distribut
 
 func (s *Server) logPath() string { return filepath.Join(s.dir, "server.log") }
 
-func (s *Server) startLocal(ctx context.Context, dist *distribution) error {
+func startLocal(ctx context.Context, s *Server, dist *distribution) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	ports, err := freePorts(ctx, 2)
