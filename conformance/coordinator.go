@@ -154,14 +154,14 @@ func (c *coordinator[S, B]) await(limit time.Duration, enough func() bool) bool 
 		if there || dead || !time.Now().Before(deadline) {
 			return there && !dead
 		}
-		pass(limit / 200)
+		pass(c.x.h.Discovery / 200)
 	}
 }
 
 // all waits until n splits are assigned and answers them in the order of their ids.
 func (c *coordinator[S, B]) all(n int) []S {
 	have := 0
-	enough := c.await(c.x.h.Discovery, func() bool {
+	enough := c.await(c.x.bearable(c.x.h.Discovery), func() bool {
 		have = len(c.assigned)
 		return have >= n
 	})
@@ -279,7 +279,7 @@ func (c *coordinator[S, B]) Call(key string, work func(context.Context) (any, er
 		bounded, stop := context.WithTimeout(ctx, timeout)
 		value, err := guarded(key, func() (any, error) { return work(bounded) })
 		stop()
-		c.worker.tasks <- func() { c.returned(key, r, value, err, done, o) }
+		c.worker.give(func() { c.returned(key, r, value, err, done, o) })
 	}()
 }
 
@@ -309,12 +309,12 @@ func (c *coordinator[S, B]) Schedule(key string, delay time.Duration, task func(
 	}
 	var t *time.Timer
 	t = time.AfterFunc(delay, func() {
-		c.worker.tasks <- func() {
+		c.worker.give(func() {
 			if c.tasks[key] == t && !c.ended {
 				delete(c.tasks, key)
 				task()
 			}
-		}
+		})
 	})
 	c.tasks[key] = t
 }

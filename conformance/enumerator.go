@@ -121,7 +121,7 @@ func newPartsAreFound[S sdk.Split, B Backend](x *trial[S, B]) {
 	x.append(3, 10)
 	x.append(0, 5)
 	enough := func() bool { return len(l.out.texts) >= x.total() }
-	for deadline := time.Now().Add(x.h.Discovery); !enough() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(x.bearable(x.h.Discovery)); !enough() && time.Now().Before(deadline); {
 		if _, err := l.drive(x.h.Discovery/200, enough); err != nil && !errors.Is(err, errQuiet) {
 			x.stop("Poll: %v", err)
 		}

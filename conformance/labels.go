@@ -27,12 +27,12 @@ func loopScenarios[S sdk.Split, B Backend]() map[string]func(*trial[S, B]) {
 // mark gives the worker's goroutine a label that no other has, and answers what tells whether it still has it.
 func (w *worker) mark() (kept func() bool) {
 	value := fmt.Sprint(labelled.Add(1))
-	w.tasks <- func() {
+	w.give(func() {
 		pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(labelKey, value)))
-	}
+	})
 	return func() bool {
 		answer := make(chan bool, 1)
-		w.tasks <- func() { answer <- hasLabel(value) }
+		w.give(func() { answer <- hasLabel(value) })
 		return <-answer
 	}
 }

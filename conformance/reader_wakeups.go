@@ -109,7 +109,7 @@ func noLostAvailability[S sdk.Split, B Backend](x *trial[S, B]) {
 	l := x.reads(source, x.splits(source, 2)...)
 	random := rand.New(rand.NewPCG(2, 2))
 	stalled := false
-	for range 1000 {
+	for range x.rounds(1000) {
 		switch random.IntN(8) {
 		case 0, 1, 2:
 			x.append(random.IntN(2), 1+random.IntN(3))

@@ -86,7 +86,7 @@ func attempt[S sdk.Split, B Backend](t *testing.T, h Harness[S, B], c Case) Resu
 	case c.OnTheWall():
 		x.run(scenario[S, B](c.Name))
 	default:
-		r.Skipped = needsBubble
+		r.Skipped = notOnTheWall
 		return r
 	}
 	r.Skipped, r.Failures = x.outcome()

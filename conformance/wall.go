@@ -6,14 +6,11 @@ import (
 	"time"
 )
 
-// wall lists the cases that also run on the clock of the wall. The others let an hour pass, look at all goroutines of their bubble, or take a
-// call that lasts any time at all for one that waits.
+// wall lists the cases that also run on the clock of the wall. Of the others some let an hour pass, look at all goroutines of their bubble, or take
+// a call that lasts any time at all for one that waits; and some look at what is the same whatever the system does.
 var wall = []string{
 	"reader/record_budget",
 	"reader/byte_budget",
-	"reader/time_budget",
-	"reader/preempted_turn_ends",
-	"reader/wakeup_ends_a_turn",
 	"reader/wakeup_loses_nothing",
 	"reader/no_lost_availability",
 	"reader/refused_output_ends_the_turn",
@@ -21,7 +18,6 @@ var wall = []string{
 	"reader/duplicate_assignment",
 	"reader/paused_split_stays",
 	"reader/emitted_records_do_not_change",
-	"reader/labels_are_restored",
 	"reader/record_names_its_split",
 	"end/once_after_the_last_record",
 	"end/without_splits",
@@ -34,10 +30,6 @@ var wall = []string{
 	"checkpoint/notices_in_any_order",
 	"close/at_any_time",
 	"codec/round_trip",
-	"codec/published_versions",
-	"codec/unknown_version",
-	"codec/truncated_or_longer",
-	"codec/damaged_bytes",
 	"enumerator/new_parts_are_found",
 	"enumerator/no_more_splits",
 	"engine/reads_everything",
@@ -45,16 +37,13 @@ var wall = []string{
 	"engine/bounded_job_ends",
 	"engine/a_job_is_killed",
 	"engine/rescales",
-	"metrics/are_there",
-	"metrics/are_bounded",
-	"metrics/events_are_declared_and_not_needed",
 }
 
 // OnTheWall reports whether the case also runs on the clock of the wall, against a system in another process ([Harness.Wall]).
 func (c Case) OnTheWall() bool { return slices.Contains(wall, c.Name) }
 
-// needsBubble is why the others are skipped there.
-const needsBubble = "it needs the clock of a bubble, and the system is in another process (Harness.Wall)"
+// notOnTheWall is why the others are skipped there.
+const notOnTheWall = "it needs a bubble, or is the same there: the system is in another process (Harness.Wall)"
 
 // settle waits until nothing moves any more. Only a bubble can tell.
 func (x *trial[S, B]) settle() {
@@ -69,6 +58,14 @@ func (x *trial[S, B]) bearable(d time.Duration) time.Duration {
 		return 10 * d
 	}
 	return d
+}
+
+// rounds is how often something random is done.
+func (x *trial[S, B]) rounds(n int) int {
+	if x.h.Wall {
+		return n / 4
+	}
+	return n
 }
 
 // moment is until a checkpoint that was asked for begins.

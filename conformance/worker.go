@@ -16,26 +16,50 @@ const patience = 30 * time.Second
 // worker is the one goroutine on which a reader or an enumerator is called.
 type worker struct {
 	tasks chan func()
+	over  chan struct{} // closed by end
 	id    string // of the goroutine
 	stuck bool   // case's goroutine only
 }
 
 func newWorker() *worker {
-	w := &worker{tasks: make(chan func(), 1024)}
+	w := &worker{tasks: make(chan func(), 1024), over: make(chan struct{})}
 	started := make(chan struct{})
 	go func() {
 		w.id = goroutine()
 		close(started)
-		for task := range w.tasks {
-			task()
-		}
+		w.run()
 	}()
 	<-started
 	return w
 }
 
-// end lets the goroutine go when it has done what it was given.
-func (w *worker) end() { close(w.tasks) }
+func (w *worker) run() {
+	for {
+		select {
+		case task := <-w.tasks:
+			task()
+			continue
+		default:
+		}
+		select {
+		case task := <-w.tasks:
+			task()
+		case <-w.over:
+			return
+		}
+	}
+}
+
+// end lets the goroutine go when it has done what it was given. What comes later is dropped: an answer may be on its way for ever.
+func (w *worker) end() { close(w.over) }
+
+// give hands a task over.
+func (w *worker) give(task func()) {
+	select {
+	case w.tasks <- task:
+	case <-w.over:
+	}
+}
 
 // call runs f on the worker, and answers its error and how long it took. A panic is an error; ok is false when f did not return.
 func (w *worker) call(what string, f func() error) (took time.Duration, err error, ok bool) { //nolint:revive // ok is about the other two
@@ -44,14 +68,14 @@ func (w *worker) call(what string, f func() error) (took time.Duration, err erro
 	}
 	began := time.Now()
 	done := make(chan error, 1)
-	w.tasks <- func() {
+	w.give(func() {
 		defer func() {
 			if v := recover(); v != nil {
 				done <- fmt.Errorf("%s panicked: %v\n%s", what, v, debug.Stack())
 			}
 		}()
 		done <- f()
-	}
+	})
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
