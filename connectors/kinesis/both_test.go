@@ -88,7 +88,9 @@ func (r remote) DeleteStream(name string) error {
 func (r remote) Put(stream string, records ...kinesistest.Record) ([]kinesistest.Record, error) {
 	in := &aws.PutRecordsInput{StreamName: &stream}
 	for i := range records {
-		in.Records = append(in.Records, types.PutRecordsRequestEntry{PartitionKey: &records[i].PartitionKey, Data: records[i].Data})
+		in.Records = append(in.Records, types.PutRecordsRequestEntry{
+			PartitionKey: &records[i].PartitionKey, Data: records[i].Data, ExplicitHashKey: optional(records[i].ExplicitHashKey),
+		})
 	}
 	out, err := r.client.PutRecords(r.t.Context(), in)
 	if err != nil {

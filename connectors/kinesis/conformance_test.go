@@ -109,17 +109,24 @@ func (s *system) Fail(calls int) {
 // Grow splits the shards of the first parts: each goes on in the lower child, and the upper one is a new part.
 func (s *system) Grow(parts int) {
 	for part := 0; len(s.keys) < parts; part++ {
-		shards := s.shards()
-		at := slices.IndexFunc(shards, func(sh kinesistest.Shard) bool { return sh.Open() && sh.FirstHash == s.keys[part] })
-		if at < 0 {
-			must(errors.New("no open shard begins with the hash key of the part"))
-		}
-		_, upper, err := s.server.Split(events, shards[at].ID)
-		must(err)
-		shards = s.shards()
-		at = slices.IndexFunc(shards, func(sh kinesistest.Shard) bool { return sh.ID == upper })
-		s.keys = append(s.keys, shards[at].FirstHash)
+		upper := splitPart(s.shards(), s.keys[part], func(shard string) (lower, upper string, err error) { return s.server.Split(events, shard) })
+		s.keys = append(s.keys, firstHash(s.shards(), upper))
 	}
+}
+
+// splitPart splits the open shard of a part and returns the upper child.
+func splitPart(shards []kinesistest.Shard, key string, split func(shard string) (lower, upper string, err error)) string {
+	at := slices.IndexFunc(shards, func(sh kinesistest.Shard) bool { return sh.Open() && sh.FirstHash == key })
+	if at < 0 {
+		must(errors.New("no open shard begins with the hash key of the part"))
+	}
+	_, upper, err := split(shards[at].ID)
+	must(err)
+	return upper
+}
+
+func firstHash(shards []kinesistest.Shard, id string) string {
+	return shards[slices.IndexFunc(shards, func(sh kinesistest.Shard) bool { return sh.ID == id })].FirstHash
 }
 
 // must ends a case that cannot go on.
