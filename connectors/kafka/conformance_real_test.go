@@ -110,6 +110,6 @@ func TestConformanceOnARealBroker(t *testing.T) {
 			return source
 		},
 		Golden: "../../testdata/splits/kafka-v%d-one.bin",
-		Wall:   true, Delay: time.Second, Discovery: 10 * time.Second,
+		Wall:   true, Delay: time.Second, Discovery: 4 * time.Second,
 	})
 }
