@@ -17,8 +17,8 @@ const patience = 30 * time.Second
 type worker struct {
 	tasks chan func()
 	over  chan struct{} // closed by end
-	id    string // of the goroutine
-	stuck bool   // case's goroutine only
+	id    string        // of the goroutine
+	stuck bool          // case's goroutine only
 }
 
 func newWorker() *worker {

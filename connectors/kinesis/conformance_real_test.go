@@ -37,7 +37,9 @@ func newRealSystem(t *testing.T, emulator *kinesisserver.Server, client *aws.Cli
 	}
 	address, err := url.Parse(emulator.Endpoint())
 	must(err)
-	s.Forward(func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address.Host) })
+	s.Forward(func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", address.Host)
+	})
 	must(s.on.CreateStream(s.stream, parts))
 	for _, shard := range s.shards() {
 		s.keys = append(s.keys, shard.FirstHash)
