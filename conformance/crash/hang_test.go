@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-dev/penstock/connectors/blackhole"
 	"github.com/penstock-dev/penstock/connectors/kafka"
 	"github.com/penstock-dev/penstock/runtime/engine"
-	"github.com/penstock-dev/penstock/runtime/telemetry"
+	"github.com/penstock-dev/penstock/runtime/protocol"
 )
 
 // processorTime is what this process has used so far.
@@ -41,8 +41,11 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// A broker that hangs (its process is stopped) keeps no control waiting: savepoints are taken meanwhile, nothing spins, and a
-// cancel ends the job. When the broker goes on, so does the job.
+// hungInterval is that of the job whose broker hangs.
+const hungInterval = 100 * time.Millisecond
+
+// A broker that hangs (its process is stopped) keeps no control waiting: checkpoints and savepoints are taken meanwhile, nothing
+// spins, and a cancel ends the job. When the broker goes on, so does the job.
 func TestAHungBrokerHoldsUpNoControl(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a broker process; left out with -short")
@@ -57,11 +60,17 @@ func TestAHungBrokerHoldsUpNoControl(t *testing.T) {
 	if err := fill(t.Context(), []string{address}, partitions, records); err != nil {
 		t.Fatal(err)
 	}
-	sink, metrics := blackhole.New(blackhole.Order), telemetry.NewRegistry("hung", telemetry.Options{})
+	sink, taken := blackhole.New(blackhole.Order), make(chan struct{}, 1)
 	h, err := engine.Start(t.Context(), engine.Job{
-		Name: "hung", Parallelism: 2, Metrics: metrics, Sink: sink,
+		Name: "hung", Parallelism: 2, Sink: sink,
 		Source:     engine.From(&kafka.Source{Brokers: []string{address}, Topics: []string{topic}, Start: kafka.Earliest()}),
-		Checkpoint: engine.Checkpoint{Dir: t.TempDir(), Interval: engine.Never},
+		Checkpoint: engine.Checkpoint{Dir: t.TempDir(), Interval: hungInterval},
+		Listener: engine.Listener{CheckpointDone: func(*protocol.Manifest, time.Duration) {
+			select {
+			case taken <- struct{}{}:
+			default:
+			}
+		}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +86,13 @@ func TestAHungBrokerHoldsUpNoControl(t *testing.T) {
 			t.Errorf("savepoint while the broker hangs: %v", err)
 		}
 	}
-	<-time.After(time.Second) // for something that spins to show
+	for range 10 { // a second of the job's own, for something that spins to show
+		select {
+		case <-taken:
+		case <-time.After(2 * time.Minute):
+			t.Fatal("no checkpoint while the broker hangs")
+		}
+	}
 	if used, over := processorTime(t)-before, time.Since(began); used > over/2 {
 		t.Errorf("the job used %s of processor time in %s although there was nothing to do", used, over)
 	}
