@@ -128,12 +128,14 @@ func TestABoundedReaderEndsWhenCompactionEmptiedEverythingBelowAnOpenTransaction
 	plain := c.newClient(kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.LeaderAck()))
 	// What an idempotent producer wrote last leaves an empty batch behind, of others nothing is left.
 	topics := map[string]*kgo.Client{c.topic(1, 1, compacted...): c.client, c.topic(1, 1, compacted...): plain}
+	aged := time.Now().Add(-time.Second) // so that what is written next opens another segment
 	for topic, client := range topics {
-		writeBy(t, client, keyed(topic, "a", 10, true)...)
+		records := keyed(topic, "a", 10, true)
+		for _, r := range records {
+			r.Timestamp = aged
+		}
+		writeBy(t, client, records...)
 	}
-	timer := time.NewTimer(300 * time.Millisecond) // the age at which a segment is closed
-	defer timer.Stop()
-	<-timer.C
 	for topic := range topics {
 		c.begin(10*time.Minute, keyed(topic, "b", 2, false)...)
 		c.awaitOnlyTombstone(topic)
