@@ -202,7 +202,7 @@ func (g *target) visible() (all []*kgo.Record, open bool) {
 	defer c.Close()
 	limit := 30 * time.Second
 	if open {
-		limit = time.Second // below an open transaction there may be nothing but aborted records, which never come
+		limit = 5 * time.Second // below an open transaction there may be nothing but aborted records, which never come
 	}
 	ctx, cancel := context.WithTimeout(g.t.Context(), limit)
 	defer cancel()
