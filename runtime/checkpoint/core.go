@@ -32,7 +32,7 @@ type Event interface{ event() }
 
 // The events.
 type (
-	// Trigger starts a checkpoint. It is ignored while another runs; see [Core.Phase].
+	// Trigger starts a checkpoint. It is ignored when the time for one has not come; see [Core.Ready].
 	Trigger struct {
 		ID          sdk.CheckpointID
 		Kind        protocol.CheckpointKind
@@ -127,13 +127,26 @@ func (Complete) effect() {}
 func (Finished) effect() {}
 func (Aborted) effect()  {}
 
+// Limits are how long a checkpoint may take, and how soon the next one follows.
+type Limits struct {
+	// Timeout bounds the time until the last part of the cut has come.
+	Timeout time.Duration
+	// RetryInitial is the pause after a checkpoint that was given up. It doubles with each further one, up to RetryMax, and
+	// begins anew when one is durable: whoever cannot take part for long is asked less and less often.
+	RetryInitial time.Duration
+	RetryMax     time.Duration
+}
+
 // Core takes one checkpoint after the other. It has no goroutine, clock or I/O: time comes with the events. The job loop
 // owns it.
 type Core struct {
 	template protocol.Manifest // what is the same in all manifests of this run
 	sinks    int
-	timeout  time.Duration
+	limits   Limits
 	stale    uint64
+
+	pause     time.Duration // after the last one that was given up; 0 when one was durable since
+	holdUntil time.Time     // no checkpoint starts before
 
 	phase     Phase
 	manifest  *protocol.Manifest
@@ -145,19 +158,31 @@ type Core struct {
 	committed map[int]bool
 	size      int64
 	stages    [5]time.Duration
+	early     bool // it was to be the final one, and the coordinator still had splits for somebody
 }
 
 // NewCore returns an idle core for template.Parallelism readers and the given number of sink tasks.
-func NewCore(template protocol.Manifest, sinks int, timeout time.Duration) *Core {
-	return &Core{template: template, sinks: sinks, timeout: timeout}
+func NewCore(template protocol.Manifest, sinks int, limits Limits) *Core {
+	return &Core{template: template, sinks: sinks, limits: limits}
 }
 
 // Phase is how far the checkpoint in progress has come.
 func (c *Core) Phase() Phase { return c.phase }
 
-// Deadline is when a checkpoint that is being cut times out; ok is false when none is.
-func (c *Core) Deadline() (at time.Time, ok bool) {
-	return c.began.Add(c.timeout), c.phase == Cutting
+// Ready reports that a checkpoint can be started: none is in progress, and the pause after one that was given up is over.
+func (c *Core) Ready(now time.Time) bool { return c.phase == Idle && !now.Before(c.holdUntil) }
+
+// Wake is when time alone makes a difference: a checkpoint that is being cut times out, which takes a [Tick], or a pause ends. ok
+// is false when nothing of the kind is ahead.
+func (c *Core) Wake(now time.Time) (at time.Time, ok bool) {
+	switch c.phase {
+	case Cutting:
+		return c.began.Add(c.limits.Timeout), true
+	case Idle:
+		return c.holdUntil, now.Before(c.holdUntil)
+	case Storing, Committing:
+	}
+	return time.Time{}, false
 }
 
 // Pending is the checkpoint in progress, 0 when idle.
@@ -187,10 +212,10 @@ func (c *Core) Step(e Event) []Effect {
 	case Committed:
 		return c.commit(e)
 	case Lost:
-		return c.abort(e.Reason, e.Err)
+		return c.abort(e.Reason, e.Err, e.Now)
 	case Tick:
-		if c.phase == Cutting && e.Now.Sub(c.began) >= c.timeout {
-			return c.abort(telemetry.AbortTimeout, fmt.Errorf("%w after %s: %s", ErrTimeout, c.timeout, c.missing()))
+		if c.phase == Cutting && e.Now.Sub(c.began) >= c.limits.Timeout {
+			return c.abort(telemetry.AbortTimeout, fmt.Errorf("%w after %s: %s", ErrTimeout, c.limits.Timeout, c.missing()), e.Now)
 		}
 		return nil
 	default:
@@ -199,7 +224,7 @@ func (c *Core) Step(e Event) []Effect {
 }
 
 func (c *Core) trigger(e Trigger) []Effect {
-	if c.phase != Idle {
+	if !c.Ready(e.Now) {
 		c.stale++
 		return nil
 	}
@@ -207,7 +232,7 @@ func (c *Core) trigger(e Trigger) []Effect {
 	m.ID, m.Kind, m.Triggered, m.LastAttempt = e.ID, e.Kind, e.Now, e.LastAttempt
 	c.manifest, c.phase, c.began, c.phaseFrom = &m, Cutting, e.Now, e.Now
 	c.cut, c.readers, c.tasks, c.committed = false, map[sdk.ReaderID]bool{}, map[int]bool{}, map[int]bool{}
-	c.size, c.stages = 0, [5]time.Duration{}
+	c.size, c.stages, c.early = 0, [5]time.Duration{}, false
 	return []Effect{Cut{ID: e.ID, Kind: e.Kind}}
 }
 
@@ -227,6 +252,7 @@ func (c *Core) part(id sdk.CheckpointID, now time.Time, stage telemetry.Checkpoi
 	late := m.Coordinator.Owing || slices.ContainsFunc(m.Readers, func(r protocol.ReaderState) bool { return !r.Ended })
 	if m.Kind == protocol.Final && late {
 		m.Kind = protocol.Periodic // a reader got a late split, or will get one: the end comes later
+		c.early = m.Coordinator.Owing
 	}
 	m.Completed = now
 	c.phase, c.phaseFrom = Storing, now
@@ -266,9 +292,9 @@ func (c *Core) stored(e Stored) []Effect {
 	}
 	c.stages[telemetry.CheckpointStore] = e.Now.Sub(c.phaseFrom)
 	if e.Err != nil {
-		return c.give(telemetry.AbortStore, e.Err)
+		return c.give(telemetry.AbortStore, e.Err, e.Now)
 	}
-	c.phase, c.phaseFrom, c.size = Committing, e.Now, e.Size
+	c.phase, c.phaseFrom, c.size, c.pause = Committing, e.Now, e.Size, 0
 	return []Effect{Complete{Manifest: c.manifest}}
 }
 
@@ -284,21 +310,26 @@ func (c *Core) commit(e Committed) []Effect {
 	c.stages[telemetry.CheckpointCommit] = e.Now.Sub(c.phaseFrom)
 	done := Finished{Manifest: c.manifest, Size: c.size, Began: c.began, Stages: c.stages}
 	c.phase, c.manifest = Idle, nil
+	if c.early {
+		c.holdUntil = e.Now.Add(c.limits.RetryMax) // all readers have ended, so nothing else keeps the next one from following at once
+	}
 	return []Effect{done}
 }
 
 // abort gives the checkpoint up while it is cut. While its manifest is written nobody knows whether it exists, and
 // once it is durable it stands: then the lost task is restored from it.
-func (c *Core) abort(reason telemetry.AbortReason, err error) []Effect {
+func (c *Core) abort(reason telemetry.AbortReason, err error, now time.Time) []Effect {
 	if c.phase != Cutting {
 		return nil
 	}
-	return c.give(reason, err)
+	return c.give(reason, err, now)
 }
 
-func (c *Core) give(reason telemetry.AbortReason, err error) []Effect {
+func (c *Core) give(reason telemetry.AbortReason, err error, now time.Time) []Effect {
 	a := Aborted{ID: c.manifest.ID, Kind: c.manifest.Kind, Reason: reason, Err: err}
 	c.phase, c.manifest = Idle, nil
+	c.pause = min(max(2*c.pause, c.limits.RetryInitial), c.limits.RetryMax)
+	c.holdUntil = now.Add(c.pause)
 	return []Effect{a}
 }
 

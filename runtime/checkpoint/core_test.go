@@ -31,17 +31,17 @@ type coreScript struct {
 	now  time.Time
 }
 
-// TestCoreScripts: `new [readers=N] [sinks=N] [timeout=D]` makes a core, `do` runs a line per command:
+// TestCoreScripts: `new [readers=N] [sinks=N] [timeout=D] [retry=D] [retry-max=D]` makes a core, `do` runs a line per command:
 //
 //	trigger N [KIND]
-//	coordinator N
+//	coordinator N [owing]
 //	reader N I [ended]
 //	sink N I
 //	stored N [fails]
 //	committed N I
 //	lost
 //	wait DURATION
-//	deadline
+//	wake
 func TestCoreScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/core", func(t *testing.T, path string) {
@@ -49,16 +49,13 @@ func TestCoreScripts(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "new":
-				readers, sinks, timeout := 2, 2, "1m"
+				readers, sinks := 2, 2
 				d.MaybeScanArgs(t, "readers", &readers)
 				d.MaybeScanArgs(t, "sinks", &sinks)
-				d.MaybeScanArgs(t, "timeout", &timeout)
-				limit, err := time.ParseDuration(timeout)
-				if err != nil {
-					t.Fatal(err)
-				}
 				s.now = time.Unix(1000, 0)
-				s.core = checkpoint.NewCore(protocol.Manifest{Job: "job", Parallelism: readers}, sinks, limit)
+				s.core = checkpoint.NewCore(protocol.Manifest{Job: "job", Parallelism: readers}, sinks, checkpoint.Limits{
+					Timeout: duration(t, d, "timeout", "1m"), RetryInitial: duration(t, d, "retry", "1s"), RetryMax: duration(t, d, "retry-max", "1m"),
+				})
 				return "ok\n"
 			case "do":
 				var out strings.Builder
@@ -79,6 +76,16 @@ func TestCoreScripts(t *testing.T) {
 			}
 		})
 	})
+}
+
+func duration(t *testing.T, d *datadriven.TestData, name, value string) time.Duration {
+	t.Helper()
+	d.MaybeScanArgs(t, name, &value)
+	v, err := time.ParseDuration(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 func (s *coreScript) line(t *testing.T, out io.Writer, f []string) {
@@ -103,7 +110,7 @@ func (s *coreScript) line(t *testing.T, out io.Writer, f []string) {
 		}
 		e = checkpoint.Trigger{ID: id, Kind: kind, LastAttempt: 9, Now: s.now}
 	case "coordinator":
-		e = checkpoint.CoordinatorTaken{ID: id, State: protocol.CoordinatorState{Epoch: 3}, Now: s.now}
+		e = checkpoint.CoordinatorTaken{ID: id, State: protocol.CoordinatorState{Epoch: 3, Owing: flag(2, "owing")}, Now: s.now}
 	case "reader":
 		e = checkpoint.ReaderTaken{ID: id, State: protocol.ReaderState{Reader: sdk.ReaderID(number(2)), Ended: flag(3, "ended")}, Now: s.now}
 	case "sink":
@@ -125,8 +132,8 @@ func (s *coreScript) line(t *testing.T, out io.Writer, f []string) {
 		}
 		s.now = s.now.Add(d - time.Second)
 		e = checkpoint.Tick{Now: s.now}
-	case "deadline":
-		if at, ok := s.core.Deadline(); ok {
+	case "wake":
+		if at, ok := s.core.Wake(s.now); ok {
 			fmt.Fprintf(out, " in %s", at.Sub(s.now))
 		} else {
 			fmt.Fprint(out, " none")
@@ -169,7 +176,7 @@ func describe(e checkpoint.Effect) string {
 func TestTimeoutCanBeTold(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)
-	c := checkpoint.NewCore(protocol.Manifest{Parallelism: 1}, 1, time.Minute)
+	c := checkpoint.NewCore(protocol.Manifest{Parallelism: 1}, 1, checkpoint.Limits{Timeout: time.Minute})
 	c.Step(checkpoint.Trigger{ID: 1, Kind: protocol.Periodic, Now: start})
 	effects := c.Step(checkpoint.Tick{Now: start.Add(time.Minute)})
 	if a, ok := effects[0].(checkpoint.Aborted); !ok || !errors.Is(a.Err, checkpoint.ErrTimeout) || a.Reason != telemetry.AbortTimeout {
@@ -183,17 +190,24 @@ func TestCoreModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := coreModel{readers: rapid.IntRange(1, 3).Draw(t, "readers"), sinks: rapid.IntRange(1, 3).Draw(t, "sinks"), now: time.Unix(1000, 0)}
-		m.core = checkpoint.NewCore(protocol.Manifest{Parallelism: m.readers}, m.sinks, time.Hour)
+		m.core = checkpoint.NewCore(protocol.Manifest{Parallelism: m.readers}, m.sinks, checkpoint.Limits{
+			Timeout: time.Hour, RetryInitial: modelPauses[0], RetryMax: modelPauses[len(modelPauses)-1],
+		})
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			m.step(t)
 		}
 	})
 }
 
+// modelPauses are those after the first, second and any further checkpoint in a row that was given up.
+var modelPauses = [...]time.Duration{2 * time.Second, 4 * time.Second, 7 * time.Second}
+
 type coreModel struct {
 	core           *checkpoint.Core
 	readers, sinks int
 	now            time.Time
+	givenUp        int       // in a row
+	hold           time.Time // until then none starts
 
 	id        sdk.CheckpointID // newest triggered
 	phase     checkpoint.Phase
@@ -219,7 +233,7 @@ func (m *coreModel) step(t *rapid.T) {
 	}
 	switch op := rapid.IntRange(0, 11).Draw(t, "op"); op {
 	case 0, 1:
-		if e = (checkpoint.Trigger{ID: m.id + 1, Kind: protocol.Periodic, Now: m.now}); m.phase == checkpoint.Idle {
+		if e = (checkpoint.Trigger{ID: m.id + 1, Kind: protocol.Periodic, Now: m.now}); m.phase == checkpoint.Idle && !m.now.Before(m.hold) {
 			m.id++
 			m.phase, m.parts, m.committed, want = checkpoint.Cutting, map[string]bool{}, map[int]bool{}, "Cut"
 		}
@@ -244,6 +258,9 @@ func (m *coreModel) step(t *rapid.T) {
 			m.phase, want = checkpoint.Committing, "Complete"
 			if err != nil {
 				m.phase, want = checkpoint.Idle, "Aborted"
+				m.giveUp()
+			} else {
+				m.givenUp = 0
 			}
 		}
 	case 10:
@@ -259,6 +276,7 @@ func (m *coreModel) step(t *rapid.T) {
 			e = checkpoint.Tick{Now: m.now}
 		} else if m.phase == checkpoint.Cutting {
 			m.phase, want = checkpoint.Idle, "Aborted"
+			m.giveUp()
 		}
 	}
 	var got strings.Builder
@@ -274,12 +292,17 @@ func (m *coreModel) step(t *rapid.T) {
 	}
 }
 
+func (m *coreModel) giveUp() {
+	m.hold = m.now.Add(modelPauses[min(m.givenUp, len(modelPauses)-1)])
+	m.givenUp++
+}
+
 // All readers have ended, and the coordinator still has a split for one of them: a checkpoint that called itself final would
 // lose it.
 func TestACheckpointWithSplitsOnTheirWayIsNotFinal(t *testing.T) {
 	t.Parallel()
 	for _, owing := range []bool{false, true} {
-		c := checkpoint.NewCore(protocol.Manifest{Parallelism: 1}, 1, time.Minute)
+		c := checkpoint.NewCore(protocol.Manifest{Parallelism: 1}, 1, checkpoint.Limits{Timeout: time.Minute})
 		now := time.Unix(1000, 0)
 		c.Step(checkpoint.Trigger{ID: 1, Kind: protocol.Final, Now: now})
 		c.Step(checkpoint.CoordinatorTaken{ID: 1, State: protocol.CoordinatorState{Owing: owing}, Now: now})

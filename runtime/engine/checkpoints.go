@@ -17,7 +17,7 @@ import (
 
 // triggerDue starts the next checkpoint when one is due and can be taken.
 func (j *job) triggerDue(now time.Time) {
-	if j.core.Phase() != checkpoint.Idle || now.Before(j.holdUntil) || !j.whole() {
+	if !j.core.Ready(now) || !j.whole() {
 		return
 	}
 	kind, due := j.dueKind(now)
@@ -145,9 +145,6 @@ func (j *job) finishedCheckpoint(e checkpoint.Finished) {
 		j.step(lifecycle.Drain)
 		j.end(Result{Outcome: Stopped}, nil)
 	case protocol.Periodic, protocol.Savepoint:
-		if j.allEnded() {
-			j.holdUntil = now.Add(j.opts.RetryMax) // it was to be the final one, and a split is on its way
-		}
 	}
 }
 
@@ -177,7 +174,6 @@ func (j *job) aborted(e checkpoint.Aborted) {
 	}
 	j.answerServed(0, fmt.Errorf("%w: checkpoint %d was aborted: %w", ErrSavepoint, e.ID, e.Err))
 	j.wanted = j.wanted || j.wantedServed // whoever waited still does
-	j.holdUntil = j.cfg.Now().Add(min(j.opts.RetryInitial<<min(j.failures, 20), j.opts.RetryMax))
 	if e.Reason == telemetry.AbortStore {
 		j.storeFailed(e.Err)
 	}

@@ -68,7 +68,6 @@ type job struct {
 	savepoints   []chan savepointAnswer // requests that no checkpoint serves yet
 	serving      []chan savepointAnswer // requests that the checkpoint in progress serves
 	nextDue      time.Time
-	holdUntil    time.Time // no checkpoint is started before, after one was given up
 	ready        atomic.Bool
 
 	ctx    context.Context //nolint:containedctx // the run context of the job, the parent of its loops
@@ -107,7 +106,9 @@ func newJob(ctx context.Context, cfg Job, lane protocol.Lane, s checkpoint.Stora
 	j.core = checkpoint.NewCore(protocol.Manifest{
 		Job: cfg.Name, Parallelism: cfg.Parallelism, Exchange: string(cfg.Exchange), Lane: lane, Connector: c.Connector,
 		ConnectorVersion: c.Version, CapabilityDigest: c.Digest(), Sink: cfg.Sink.Name(),
-	}, cfg.Parallelism, cfg.Options.CheckpointTimeout)
+	}, cfg.Parallelism, checkpoint.Limits{
+		Timeout: cfg.Options.CheckpointTimeout, RetryInitial: cfg.Options.RetryInitial, RetryMax: cfg.Options.RetryMax,
+	})
 	cfg.Metrics.SetParallelism(cfg.Parallelism, cfg.Parallelism)
 	return j, nil
 }
@@ -141,7 +142,7 @@ func (j *job) run() (Result, error) {
 	j.step(lifecycle.Restore)
 	j.announceRestore()
 	j.startAll()
-	timer := time.NewTimer(time.Hour) // set below; one that is due at once could crash the race detector in a bubble
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for !j.ended {
 		for _, f := range j.take() {
@@ -242,15 +243,11 @@ func (j *job) wake() time.Time {
 		}
 	}
 	now := j.cfg.Now()
-	if at, ok := j.core.Deadline(); ok {
+	if at, ok := j.core.Wake(now); ok {
 		next = earliest(next, at)
 	}
-	if j.core.Phase() == checkpoint.Idle {
-		for _, t := range []time.Time{j.nextDue, j.holdUntil} {
-			if t.After(now) {
-				next = earliest(next, t)
-			}
-		}
+	if j.core.Phase() == checkpoint.Idle && j.nextDue.After(now) {
+		next = earliest(next, j.nextDue)
 	}
 	for _, r := range j.regions {
 		if r.at.After(now) {
