@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/penstock-dev/penstock/conformance/process"
 	"github.com/penstock-dev/penstock/testdata/servers"
 )
 
@@ -65,7 +66,7 @@ func findDistribution(ctx context.Context) (*distribution, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, installWithin)
 	defer cancel()
-	unlock, err := lockFile(ctx, d.dir+".lock")
+	unlock, err := process.Lock(ctx, d.dir+".lock")
 	if err != nil {
 		return nil, fmt.Errorf("kinesisserver: wait for another process that installs the emulator: %w", err)
 	}

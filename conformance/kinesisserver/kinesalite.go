@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/penstock-dev/penstock/conformance/process"
 )
 
 // kinesaliteFile is the program that starts it, in the folder of the distribution.
@@ -41,14 +43,13 @@ func (k *Kinesalite) start(ctx context.Context, s *Server, dist *distribution) e
 	if err != nil {
 		return err
 	}
-	if s.process, err = spawn(s.logPath(), dist.dir, nil, dist.node, kinesaliteFile, strconv.Itoa(ports[0]), strconv.Itoa(ports[1])); err != nil {
+	if err := s.run(process.Command{Program: dist.node, Args: []string{kinesaliteFile, strconv.Itoa(ports[0]), strconv.Itoa(ports[1])}, Dir: dist.dir}); err != nil {
 		return err
 	}
 	s.endpoint = "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
 	k.control = "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[1]))
 	if err := s.await(ctx); err != nil {
-		s.process.end()
-		return err
+		return errors.Join(err, s.process.End())
 	}
 	return nil
 }

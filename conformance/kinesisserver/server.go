@@ -14,6 +14,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/penstock-dev/penstock/conformance/process"
 )
 
 const (
@@ -30,7 +32,7 @@ var errExited = errors.New("kinesisserver: the emulator ended by itself")
 // Server is one running emulator, or another endpoint that tests were told to use. Methods may be called from any goroutine.
 type Server struct {
 	endpoint string
-	process  *process // nil when the server is not ours
+	process  *process.Process // nil when the server is not ours
 	dir      string
 }
 
@@ -39,8 +41,8 @@ func New(ctx context.Context) (*Server, error) { return launch(ctx, startLocal) 
 
 // launch tries a few times to start one of the emulators.
 func launch(ctx context.Context, start func(context.Context, *Server, *distribution) error) (*Server, error) {
-	if supported != nil {
-		return nil, supported
+	if err := process.Supported(); err != nil {
+		return nil, &UnavailableError{Reason: err.Error()}
 	}
 	dist, err := findDistribution(ctx)
 	if err != nil {
@@ -75,13 +77,21 @@ func startLocal(ctx context.Context, s *Server, dist *distribution) error {
 	for _, change := range []string{"CREATE_STREAM", "DELETE_STREAM", "SPLIT_SHARD", "MERGE_SHARDS", "UPDATE_SHARD_COUNT", "REGISTER_STREAM_CONSUMER", "DEREGISTER_STREAM_CONSUMER"} {
 		env = append(env, change+"_DURATION="+controlTime)
 	}
-	if s.process, err = spawn(s.logPath(), dist.program(), env, dist.node, "main.js"); err != nil {
+	if err := s.run(process.Command{Program: dist.node, Args: []string{"main.js"}, Dir: dist.program(), Env: env}); err != nil {
 		return err
 	}
 	s.endpoint = "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
 	if err := s.await(ctx); err != nil {
-		s.process.end()
-		return err
+		return errors.Join(err, s.process.End())
+	}
+	return nil
+}
+
+// run starts the server's process.
+func (s *Server) run(c process.Command) (err error) {
+	c.Log = s.logPath()
+	if s.process, err = process.Start(c); err != nil {
+		return fmt.Errorf("kinesisserver: %w", err)
 	}
 	return nil
 }
@@ -98,7 +108,7 @@ func (s *Server) await(ctx context.Context) error {
 		}
 		select {
 		case <-again.C:
-		case <-s.process.exited:
+		case <-s.process.Exited():
 			return fmt.Errorf("%w: its log ends with\n%s", errExited, s.Log())
 		case <-ctx.Done():
 			return fmt.Errorf("kinesisserver: not ready: %w\n%s", errors.Join(context.Cause(ctx), err), s.Log())
@@ -158,13 +168,14 @@ func (s *Server) Log() string {
 
 // Close kills the server and removes what it left. It may be called twice.
 func (s *Server) Close() error {
+	var err error
 	if s.process != nil {
-		s.process.end()
+		err = s.process.End()
 	}
-	if s.dir == "" {
-		return nil
+	if s.dir != "" {
+		err = errors.Join(err, os.RemoveAll(s.dir))
 	}
-	if err := os.RemoveAll(s.dir); err != nil {
+	if err != nil {
 		return fmt.Errorf("kinesisserver: %w", err)
 	}
 	return nil

@@ -1,7 +1,0 @@
-package kinesisserver
-
-import "syscall"
-
-func ownGroup() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
