@@ -146,7 +146,7 @@ var endCatalog = []Case{
 		Name:        "end/once_after_the_last_record",
 		Purpose:     "A job that ends early loses records, and one that does not end holds up what waits for it.",
 		Requirement: "EndOfInput means that no record will ever follow; it is answered again when the reader is polled again.",
-		Pass:        "a bounded source answers EndOfInput only after its last record, also with a budget of one record, and then at each of ten polls",
+		Pass:        "a bounded source answers EndOfInput only after its last record, also with a budget of one record and when more is appended behind it, and then at each of ten polls",
 		Cause:       "the end is decided when the last fetch returned, not when its last element was emitted.",
 		Look:        "what Poll answers when a split has ended; with base.Reader, at Fetched.Finished",
 	},

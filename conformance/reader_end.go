@@ -57,6 +57,25 @@ func endOnceAfterTheLastRecord[S sdk.Split, B Backend](x *trial[S, B]) {
 			x.fail("%d records came after the end of input", extra)
 		}
 	}
+	// What is appended later may be read as well, or be behind the end: all of what was there before is read in any case.
+	pass(x.h.Delay)
+	x.append(0, 7)
+	x.append(1, 7)
+	l := x.reads(source, splits...)
+	l.noMore()
+	l.finish()
+	want := []span{{}, {}}
+	for _, text := range l.out.texts {
+		if part, _, ok := parse(text); ok && part < len(want) {
+			want[part].to++
+		}
+	}
+	for part := range want {
+		want[part].to = max(want[part].to, 25)
+	}
+	if wrong := compare(l.out.texts, want, true); wrong != "" {
+		x.fail("when more had been appended after the source was made: %s", wrong)
+	}
 }
 
 func endNotBeforeNoMoreSplits[S sdk.Split, B Backend](x *trial[S, B]) {

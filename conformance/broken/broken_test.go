@@ -89,12 +89,12 @@ var further = map[broken.Defect][]string{
 	broken.SharesSlots:      {"end/not_before_no_more_splits"},
 	broken.TellsOwnersOnly:  {"enumerator/no_more_splits"},
 	broken.TrustsSystem: {
-		"close/at_any_time", "close/nothing_left_behind", "codec/round_trip",
+		"close/at_any_time", "close/nothing_left_behind", "close/while_a_fetch_is_stuck", "codec/round_trip",
 		"end/never_with_a_pending_error", "end/once_after_the_last_record", "reader/refused_output_ends_the_turn",
 		"state/restored_splits_may_move_together", "state/snapshot_after_every_record",
 	},
 	broken.TrustsProcess: {
-		"close/at_any_time", "close/nothing_left_behind", "end/never_with_a_pending_error",
+		"close/at_any_time", "close/nothing_left_behind", "close/while_a_fetch_is_stuck", "end/never_with_a_pending_error",
 		"end/once_after_the_last_record",
 	},
 	broken.AdoptsOrphans: {
