@@ -26,6 +26,10 @@ type system struct {
 	*inprocess.Network
 	broker *kafkatest.Broker
 
+	// transactional appends in transactions, of which some are aborted.
+	transactional bool
+	appends       int
+
 	failed  int // how often Fail was called
 	refusal *kfake.FaultHandle
 }
@@ -59,7 +63,18 @@ func (s *system) Append(part int, values ...string) {
 	for i, v := range values {
 		records[i] = &kgo.Record{Topic: events, Partition: int32(part), Value: []byte(v)}
 	}
-	must(s.broker.Produce(context.Background(), records...))
+	if !s.transactional {
+		must(s.broker.Produce(context.Background(), records...))
+		return
+	}
+	if s.appends++; s.appends%2 == 0 {
+		t, err := s.broker.Begin(context.Background(), &kgo.Record{Topic: events, Partition: int32(part), Value: []byte("aborted")})
+		must(err)
+		must(t.Abort(context.Background()))
+	}
+	t, err := s.broker.Begin(context.Background(), records...)
+	must(err)
+	must(t.Commit(context.Background()))
 }
 
 // Fail breaks connections, and every other time has the broker refuse instead, as one that does not lead the partitions any more.
@@ -101,18 +116,60 @@ func (s *system) source() *kafka.Source {
 	return &kafka.Source{Brokers: s.broker.Addrs(), Topics: []string{events}, Client: []kgo.Opt{kgo.Dialer(s.Dial)}}
 }
 
-func TestConformance(t *testing.T) {
-	t.Parallel()
-	conformance.Run(t, conformance.Harness[kafka.Split, *system]{
-		Backend: newSystem,
-		Source:  func(s *system) sdk.Source[kafka.Split] { return s.source() },
+// harness is for sources that are configured in a way.
+func harness(backend func(parts int) *system, configure func(*kafka.Source)) conformance.Harness[kafka.Split, *system] {
+	return conformance.Harness[kafka.Split, *system]{
+		Backend: backend,
+		Source: func(s *system) sdk.Source[kafka.Split] {
+			source := s.source()
+			configure(source)
+			return source
+		},
 		Bounded: func(s *system) sdk.Source[kafka.Split] {
 			source := s.source()
+			configure(source)
 			source.Stop = kafka.Latest()
 			return source
 		},
-		Golden: "../../testdata/splits/kafka-v%d-one.bin",
-		// An outage backs discovery off, up to a minute.
+		Golden:    "../../testdata/splits/kafka-v%d-one.bin",
 		Discovery: 2 * time.Minute,
-	})
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conformance.Run(t, harness(newSystem, func(*kafka.Source) {}))
+}
+
+// passes runs some of the cases.
+func passes(t *testing.T, h conformance.Harness[kafka.Split, *system], prefixes ...string) {
+	t.Helper()
+	results, err := conformance.Examine(t, h, prefixes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Failed() || r.Skipped != "" {
+			t.Errorf("%s %s\n%s", r.Name, r.Skipped, r)
+		}
+	}
+}
+
+// Markers and aborted records take offsets of which a reader sees nothing.
+func TestConformanceOfTransactions(t *testing.T) {
+	t.Parallel()
+	transactional := func(parts int) *system {
+		s := newSystem(parts)
+		s.transactional = true
+		return s
+	}
+	passes(t, harness(transactional, func(*kafka.Source) {}),
+		"end/", "state/", "reader/record_budget", "reader/refused_output_ends_the_turn", "engine/bounded_job_ends", "engine/a_job_is_killed")
+}
+
+// Who commits positions of checkpoints has a goroutine and a connection more, which are on nobody's way.
+func TestConformanceWithACommitGroup(t *testing.T) {
+	t.Parallel()
+	passes(t, harness(newSystem, func(s *kafka.Source) { s.CommitGroup = "watchers" }),
+		"checkpoint/", "close/", "reader/labels_are_restored", "engine/checkpoints_while_the_system_hangs", "engine/rescales", "engine/system_fails")
 }
