@@ -1,6 +1,7 @@
 package base
 
 import (
+	"errors"
 	"sync"
 	"testing"
 )
@@ -91,4 +92,29 @@ func TestHandoverNeverLosesAvailability(t *testing.T) {
 		}
 	}
 	producer.Wait()
+}
+
+// A loop that polls all the time meets a fetcher at the moment at which it hands over its last batch and fails: what was fetched
+// comes first, always.
+func TestAFailureNeverOvertakesData(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for range 3000 {
+		l := newLoop(t, Config[num, at, at]{
+			Fetcher: func() (SplitReader[num, at], error) {
+				return &oneShot{got: Fetched[num]{Chunks: []Chunk[num]{{Split: "a", Elements: []num{{"a", 0}}}}}, err: broken}, nil
+			},
+			Emit: emitNum,
+		})
+		l.add(at{"a", 0})
+		var err error
+		for err == nil {
+			_, err = l.poll()
+		}
+		l.inOrder("a", 0, 1)
+		l.close()
+		if !errors.Is(err, broken) || t.Failed() {
+			t.Fatalf("polled: %v", err)
+		}
+	}
 }

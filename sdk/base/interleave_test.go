@@ -15,7 +15,8 @@ import (
 // when everything was emitted and nothing failed, a snapshot is what was emitted, and Close leaves nothing behind.
 //
 // What is one step here: a thread between two calls of the connector or the engine, or of its metrics. The few instructions
-// in which the loop takes from a hand-over while a fetcher offers to it are left to TestHandoverNeverLosesAvailability.
+// in which the loop takes from a hand-over while a fetcher offers to it, and then fails, are left to
+// TestHandoverNeverLosesAvailability and TestAFailureNeverOvertakesData.
 func TestEveryInterleaving(t *testing.T) {
 	t.Parallel()
 	g := newGraph()
