@@ -11,7 +11,7 @@ import (
 )
 
 // awaited are pages that are still being written in English; the mirror comes when they are done.
-var awaited = []string{"en/write-a-connector.md"}
+var awaited []string
 
 // TestMirror: a page in Chinese says what the page in English says, as far as that can be told without knowing either language.
 func TestMirror(t *testing.T) {
