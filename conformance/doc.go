@@ -20,6 +20,9 @@
 // waiting costs nothing, and the same code gives the same result each time. A source that waits for a real network cannot run there; give it
 // the connections of package inprocess. Run it with -race: the suite overlaps what an engine overlaps.
 //
+// A real server cannot be in a bubble. With [Harness.Wall] the cases in which it may differ from a double run beside it, on the clock of the
+// wall, as far as they need no virtual time.
+//
 // # What it looks at
 //
 // [Cases] lists all cases with their purpose, the requirement that is tested, and the condition under which they pass. The groups are

@@ -12,5 +12,6 @@
 //		return s
 //	}
 //
-// The source dials with [Network.Dial], an HTTP client with [Network.Client].
+// The source dials with [Network.Dial], an HTTP client with [Network.Client]. Outside of a bubble [Network.Forward] leads to a server in another
+// process, which then hangs and fails as well.
 package inprocess
