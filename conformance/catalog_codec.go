@@ -16,7 +16,7 @@ var codecCatalog = []Case{
 		Requirement: "Every version from 1 to Version has a file with an encoded split, which is kept for ever; it decodes, and the present version encodes to the same bytes.",
 		Pass:        "each file is there and decodes, and that of the present version is what Encode writes",
 		Cause:       "the encoding has changed without a new version.",
-		Look:        "the codec: raise its version and keep reading the old one; a first file is written with PENSTOCK_GOLDEN=write",
+		Look:        "the codec: once released, raise its version and keep reading the old one; before that, delete the file, and run with PENSTOCK_GOLDEN=write",
 	},
 	{
 		Name:        "codec/unknown_version",

@@ -11,6 +11,14 @@ var readerCatalog = []Case{
 		Look:        "emit, and at whatever Poll calls that has a context or a channel",
 	},
 	{
+		Name:        "reader/backlog_comes_whole",
+		Purpose:     "Where one full page ends and the next begins a record is skipped or repeated, which a system that answers little at a time never shows.",
+		Requirement: "Each record of a split is emitted once, in its order (sdk.Source).",
+		Pass:        "a backlog of 3,000 records, that were there before the reader was, comes whole and in order",
+		Cause:       "the place to go on from is made from the number of records asked for, or the page is cut at its limit.",
+		Look:        "Fetch: what the next request asks for after an answer that is full",
+	},
+	{
 		Name:        "reader/record_budget",
 		Purpose:     "A turn that emits more than it may delays the controls behind it, and outgrows the credit of the exchange.",
 		Requirement: "A turn ends when Turn.ShouldYield says so, which it does when Records is used up (sdk.Turn).",
@@ -270,7 +278,7 @@ var closeCatalog = []Case{
 		Name:        "close/nothing_left_behind",
 		Purpose:     "Each restart would leave goroutines, connections and memory, until the process dies of it.",
 		Requirement: "When Close has returned no goroutine of the reader is left (sdk.Reader).",
-		Pass:        "after readers were closed before opening, while reading, at rest, and after a failure, and the system was closed, no goroutine is left",
+		Pass:        "after readers were closed before opening, while reading, at rest, and after a failure no connection is open (where the backend counts them), and when the system was closed too, no goroutine is left",
 		Cause:       "a goroutine that waits for a channel nobody closes, or a client that is not closed.",
 		Look:        "SplitReader.Close, and each go statement: who ends it, and who waits for it",
 	},

@@ -11,7 +11,7 @@
 //
 // One type, a [Backend]: the system that the source reads, in the process of the test, with parts that become splits. The suite
 // appends values to its parts, makes it hang and makes it answer again. What more it can do it says by having the methods of
-// [Failer], [Dropper] or [Grower]. Package inprocess has a network that hangs, fails and drops connections, so that a backend
+// [Failer], [Dropper], [Grower] or [Counter]. Package inprocess has a network that hangs, fails and drops connections, so that a backend
 // that is a server has only Append to write.
 //
 // # How it runs

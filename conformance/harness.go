@@ -34,8 +34,11 @@ type Failer interface{ Fail(calls int) }
 // Dropper is an optional ability of a [Backend]: all connections break, new ones are accepted.
 type Dropper interface{ Drop() }
 
-// Grower is an optional ability of a [Backend]: it gets more parts while it runs.
+// Grower is an optional ability of a [Backend]: from now on it has that many parts in all, the ones that it had included.
 type Grower interface{ Grow(parts int) }
+
+// Counter is an optional ability of a [Backend]: how many connections its clients have open, by which one that is never closed is found.
+type Counter interface{ Open() int }
 
 // Harness says how to try a source. S is its split, B the backend.
 type Harness[S sdk.Split, B Backend] struct {

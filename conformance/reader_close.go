@@ -91,6 +91,12 @@ func closeWhileAFetchIsStuck[S sdk.Split, B Backend](x *trial[S, B]) {
 
 // alone fails when a goroutine is left, after the backend has gone.
 func (x *trial[S, B]) alone(patience time.Duration) {
+	if counter, ok := any(x.b).(Counter); ok {
+		pass(patience)
+		if n := counter.Open(); n > 0 {
+			x.fail("%d connections to the system are open after everything was closed", n)
+		}
+	}
 	x.end()
 	pass(patience)
 	synctest.Wait()

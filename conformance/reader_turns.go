@@ -9,6 +9,7 @@ import (
 func turnScenarios[S sdk.Split, B Backend]() map[string]func(*trial[S, B]) {
 	return map[string]func(*trial[S, B]){
 		"reader/poll_never_blocks":             pollNeverBlocks[S, B],
+		"reader/backlog_comes_whole":           backlogComesWhole[S, B],
 		"reader/record_budget":                 recordBudget[S, B],
 		"reader/byte_budget":                   byteBudget[S, B],
 		"reader/time_budget":                   timeBudget[S, B],
@@ -66,6 +67,16 @@ func pollNeverBlocks[S sdk.Split, B Backend](x *trial[S, B]) {
 	x.b.Stall()
 	x.append(0, 20)
 	poll("while the system hung half way")
+}
+
+// backlogComesWhole has more records than pages usually hold.
+func backlogComesWhole[S sdk.Split, B Backend](x *trial[S, B]) {
+	source, split := x.one()
+	x.append(0, 3000)
+	l := x.reads(source, split)
+	l.limits.Records = 64
+	l.takeAll()
+	x.everything(l.out.texts)
 }
 
 func recordBudget[S sdk.Split, B Backend](x *trial[S, B]) {

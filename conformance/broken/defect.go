@@ -9,6 +9,7 @@ const Sound Defect = ""
 // Defects of readers.
 const (
 	WaitsInPoll        Defect = "reader/poll_never_blocks"             // for data, ten milliseconds
+	SkipsPlace         Defect = "reader/backlog_comes_whole"           // the thousandth
 	IgnoresRecords     Defect = "reader/record_budget"                 // looks at bytes and time only
 	KeepsLargeRecords  Defect = "reader/byte_budget"                   // does not emit what is larger than what is left
 	LooksOncePerChunk  Defect = "reader/time_budget"                   // asks for records and bytes itself, and for the rest now and then

@@ -61,6 +61,10 @@ func (r *reader) fetch(o *open, s Split) {
 			last := len(values) - 1
 			(*out).Emit(sdk.Record{Value: []byte(values[last]), Split: o.id})
 		}
+		if next := from + len(values); r.has(SkipsPlace) && from < 1000 && next >= 1000 {
+			values = values[:len(values)-1]
+			from++
+		}
 		from += len(values)
 		o.fetched.Store(int64(from))
 		r.note(s.Part, from)

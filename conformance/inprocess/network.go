@@ -29,6 +29,7 @@ type Network struct {
 		resumed  chan struct{} // closed when nothing is held back
 		fail     int
 		conns    map[*conn]struct{}
+		lent     int // connections that clients have not closed
 		cleanups []func()
 	}
 }
@@ -42,7 +43,7 @@ func NewNetwork() *Network {
 	return n
 }
 
-// Dial connects to the server, whatever the address.
+// Dial connects to the server, whatever the address. Whoever dials closes the connection; [Network.Open] counts those that are not.
 func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) { return n.dial(ctx, false) }
 
 // DialSound is Dial for the backend's own use, to append records: the connection neither hangs nor fails, and is not dropped.
@@ -52,7 +53,7 @@ func (n *Network) DialSound(ctx context.Context, _, _ string) (net.Conn, error) 
 
 func (n *Network) dial(ctx context.Context, sound bool) (net.Conn, error) {
 	client, server := net.Pipe()
-	c := &conn{Conn: server, network: n, sound: sound, gone: make(chan struct{})}
+	c := &conn{Conn: inTurn(server), network: n, sound: sound, gone: make(chan struct{})}
 	n.mu.Lock()
 	n.mu.conns[c] = struct{}{}
 	n.mu.Unlock()
@@ -67,13 +68,19 @@ func (n *Network) dial(ctx context.Context, sound bool) (net.Conn, error) {
 	case <-n.closed:
 		return nil, errors.Join(c.Close(), errClosed)
 	default:
-		return client, nil
+		return n.lend(client, sound), nil
 	}
 }
 
 // Client is an HTTP client of this network. What it keeps open is closed with the network.
 func (n *Network) Client() *http.Client {
-	transport := &http.Transport{DialContext: n.Dial}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		c, err := n.dial(ctx, false)
+		if l, ok := c.(*lent); ok {
+			l.giveBack() // it is the transport's, which closes it with the network
+		}
+		return c, err
+	}}
 	n.atClose(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }

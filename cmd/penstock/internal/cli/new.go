@@ -55,8 +55,9 @@ func (c *command) newConnector(ctx context.Context, wanted scaffold.Connector) e
 	case w.Checkout != "":
 		say("It uses the checkout of Penstock in %s: see replace in its go.mod.", w.Checkout)
 	case wanted.Version == "":
-		say("This build of penstock is no release, so the connector's go.mod does not say which version it needs. In place of")
-		say("the newest release it can use a checkout: go mod edit -replace=github.com/penstock-dev/penstock=PATH")
+		say("This build of penstock is no release, so the connector's go.mod does not say which version it needs. Unless there is a")
+		say("release that it can use, it needs a checkout, of which PATH is the folder.")
+		steps = append(steps, "go mod edit -replace=github.com/penstock-dev/penstock=PATH")
 	}
 	if w.Checkout == "" || !c.tidied(ctx, w.Dir) {
 		steps = append(steps, "go mod tidy")
