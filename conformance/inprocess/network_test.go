@@ -207,3 +207,70 @@ func TestAConnectionToAServerThatIsNotThereEnds(t *testing.T) {
 		t.Error("a server that is not there answered")
 	}
 }
+
+// A heartbeat beside a request: the one that has to wait must let the bubble's clock go on.
+func TestTwoWritersOfOneConnectionDoNotStopTheClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := inprocess.NewNetwork()
+		defer n.Close()
+		client, err := n.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := n.Listener().Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 2)
+		for range cap(done) {
+			go func() {
+				_, err := client.Write([]byte("beat"))
+				done <- err
+			}()
+		}
+		time.Sleep(time.Hour) //nolint:forbidigo // the clock of the bubble
+		if _, err := io.ReadFull(server, make([]byte, 8)); err != nil {
+			t.Fatal(err)
+		}
+		for range cap(done) {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOpenConnectionsAreThoseThatWhoeverDialledHasNotClosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, c := hello(t)
+		defer n.Close()
+		if _, err := post(t.Context(), t, c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.DialSound(t.Context(), "", ""); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.Open(); got != 0 {
+			t.Errorf("%d are open, of the network's client and of the backend's own", got)
+		}
+		conn, err := n.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := n.Open(); got != 1 {
+			t.Errorf("%d are open, want 1", got)
+		}
+		n.Drop() // which does not close it for the client
+		for range 2 {
+			_ = conn.Close()
+		}
+		if got := n.Open(); got != 0 {
+			t.Errorf("%d are open after it was closed", got)
+		}
+	})
+}
