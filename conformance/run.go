@@ -3,7 +3,9 @@ package conformance
 import (
 	"fmt"
 	"path"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -103,7 +105,32 @@ func (x *trial[S, B]) bubble(t *testing.T, scenario func(*trial[S, B])) {
 			x.fail("the case panicked: %v", v)
 		}
 	}()
-	synctest.Test(t, func(*testing.T) { x.run(scenario) })
+	oneProcessor(func() { synctest.Test(t, func(*testing.T) { x.run(scenario) }) })
+}
+
+// single is how many bubbles hold the process to one processor, and how many it had before.
+var single struct {
+	sync.Mutex
+	bubbles, before int
+}
+
+// oneProcessor runs f while one goroutine of the process runs at a time. Two timers of a bubble may be due at the same moment: the bubble runs the
+// one while a goroutine that looks at the other runs that, and the race detector, for which they are one thread, crashes (golang/go#78156).
+// It finds races as well without, since it looks at what happens before what, and a case takes the same course more often.
+func oneProcessor(f func()) {
+	single.Lock()
+	if single.bubbles++; single.bubbles == 1 {
+		single.before = runtime.GOMAXPROCS(1)
+	}
+	single.Unlock()
+	defer func() {
+		single.Lock()
+		defer single.Unlock()
+		if single.bubbles--; single.bubbles == 0 {
+			runtime.GOMAXPROCS(single.before)
+		}
+	}()
+	f()
 }
 
 // isDeadlock tells the panic of a bubble whose goroutines are all blocked. It has no type of its own.

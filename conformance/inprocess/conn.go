@@ -53,7 +53,8 @@ func (c *lent) Close() error {
 	return c.Conn.Close()
 }
 
-// Open is how many connections of [Network.Dial] were not closed by whoever dialled them. Those of [Network.Client] are the network's own.
+// Open is how many connections of [Network.Dial] were not closed by whoever dialled them. Those of [Network.Client] and
+// [Network.DialKept] are the backend's own.
 func (n *Network) Open() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

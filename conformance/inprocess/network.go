@@ -51,6 +51,15 @@ func (n *Network) DialSound(ctx context.Context, _, _ string) (net.Conn, error) 
 	return n.dial(ctx, true)
 }
 
+// DialKept is Dial for a client that the backend lends to sources and closes itself: [Network.Open] does not count the connection.
+func (n *Network) DialKept(ctx context.Context, _, _ string) (net.Conn, error) {
+	c, err := n.dial(ctx, false)
+	if l, ok := c.(*lent); ok {
+		l.giveBack()
+	}
+	return c, err
+}
+
 func (n *Network) dial(ctx context.Context, sound bool) (net.Conn, error) {
 	client, server := net.Pipe()
 	c := &conn{Conn: inTurn(server), network: n, sound: sound, gone: make(chan struct{})}
@@ -74,13 +83,7 @@ func (n *Network) dial(ctx context.Context, sound bool) (net.Conn, error) {
 
 // Client is an HTTP client of this network. What it keeps open is closed with the network.
 func (n *Network) Client() *http.Client {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		c, err := n.dial(ctx, false)
-		if l, ok := c.(*lent); ok {
-			l.giveBack() // it is the transport's, which closes it with the network
-		}
-		return c, err
-	}}
+	transport := &http.Transport{DialContext: n.DialKept}
 	n.atClose(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }

@@ -45,7 +45,7 @@ type wires struct{ *inprocess.Network }
 func (w wires) Listen(_, _ string) (net.Listener, error) { return w.Listener(), nil }
 
 func (w wires) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	return w.Dial(ctx, network, address)
+	return w.DialKept(ctx, network, address) // the client is the server's, which closes it
 }
 
 func newSystem(parts int) *system {

@@ -226,14 +226,16 @@ func TestChannelRefusesAnOverrun(t *testing.T) {
 func TestChannelKeepsNoPayload(t *testing.T) {
 	t.Parallel()
 	c := NewChannel(2, func() {}, func() {})
-	b := c.Get()
-	b.Append(&sdk.Record{Value: make([]byte, 100)})
-	b.AppendView(fixedView(3), 0, 3)
-	c.Send(b)
-	it, _ := c.Receive()
-	c.Put(it.Batch)
-	if again := c.Get(); again != b || again.Len() != 0 || again.Bytes() != 0 || len(offsets(again)) != 0 {
-		t.Error("the batch came back with content, or did not come back")
+	for range 50 { // a pool may drop what it is given, and does so under the race detector
+		b := c.Get()
+		if b.Len() != 0 || b.Bytes() != 0 || len(offsets(b)) != 0 {
+			t.Fatal("a batch came back with content")
+		}
+		b.Append(&sdk.Record{Value: make([]byte, 100)})
+		b.AppendView(fixedView(3), 0, 3)
+		c.Send(b)
+		it, _ := c.Receive()
+		c.Put(it.Batch)
 	}
 }
 
