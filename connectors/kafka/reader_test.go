@@ -322,7 +322,7 @@ func TestWakeupsLoseAndRepeatNothing(t *testing.T) {
 	u := read(t, s, splitsOf(t, s)...)
 	stop := make(chan struct{})
 	stopped := make(chan struct{})
-	often := time.NewTicker(100 * time.Microsecond) // not all the time: there may be one processor only, and the reader has something to do too
+	often := time.NewTicker(time.Millisecond) // not all the time: there may be one processor only, and the reader has something to do too
 	defer often.Stop()
 	go func() {
 		defer close(stopped)
