@@ -696,40 +696,6 @@ func crashAt(t *testing.T, k, again int) (crashed bool) {
 	return crashed
 }
 
-func TestManifestOfAnotherVersionOrJob(t *testing.T) {
-	w := newRig(t).writer(0, 1)
-	for _, s := range []string{
-		``, `{`, `{"version":2}`, `{"version":1,"job":"other"}`, `{"version":1,"job":"orders","extra":1}`,
-		`{"version":1,"job":"orders","files":[{"hidden":"../x","final":"y","size":1}]}`,
-		`{"version":1,"job":"orders","files":[{"hidden":".penstock-orders-t000-a1-0000.part","final":"../y","size":1}]}`,
-		`{"version":1,"job":"orders","files":[{"hidden":".penstock-orders-t000-a1-0000.part","final":".y","size":1}]}`,
-	} {
-		if err := w.Commit(t.Context(), []byte(s)); !errors.Is(err, ErrManifest) || !errors.Is(err, sdk.ErrFatal) {
-			t.Errorf("%s: got %v", s, err)
-		}
-	}
-	if _, err := decodeManifest([]byte(`{"version":2}`), "orders"); !isUnknownVersion(err) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func isUnknownVersion(err error) bool {
-	_, ok := errors.AsType[*sdk.UnknownVersionError](err)
-	return ok
-}
-
-// The first published format stays readable.
-func TestManifestGolden(t *testing.T) {
-	const v1 = `{"version":1,"job":"orders","task":3,"attempt":17,"checkpoint":42,"files":[{"hidden":".penstock-orders-t003-a17-0004.part","final":"orders-00000042-t003-0000.jsonl","size":123}]}`
-	m, err := decodeManifest([]byte(v1), "orders")
-	must(t, err)
-	got, err := m.encode()
-	must(t, err)
-	if string(got) != v1 || m.Files[0].Size != 123 || m.Checkpoint != 42 {
-		t.Errorf("got %s", got)
-	}
-}
-
 func TestNames(t *testing.T) {
 	for _, job := range []string{"orders", "a-t001-a2-0003.part", "x-t000.note", "ü b"} {
 		part := partName(job, 1234, 99, 12345)

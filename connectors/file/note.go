@@ -49,15 +49,24 @@ func (w *writer) readNote(name string) (*note, error) {
 	if err != nil {
 		return nil, w.fail("read", name, err)
 	}
+	n, err := decodeNote(data)
+	if err != nil {
+		e := &Error{Op: "read", Path: w.path(name), Err: err}
+		if _, newer := errors.AsType[*sdk.UnknownVersionError](err); !newer {
+			e.Remedy = "Restore the file from a backup. Without it a repeated commit cannot know which files were committed before"
+		}
+		return nil, sdk.Fatal(e)
+	}
+	return n, nil
+}
+
+func decodeNote(data []byte) (*note, error) {
 	n := new(note)
 	if err := json.Unmarshal(data, n); err != nil {
-		return nil, sdk.Fatal(&Error{
-			Op: "read", Path: w.path(name), Err: fmt.Errorf("damaged note of the last commit: %w", err),
-			Remedy: "Restore the file from a backup. Without it a repeated commit cannot know which files were committed before",
-		})
+		return nil, fmt.Errorf("damaged note of the last commit: %w", err)
 	}
 	if n.Version != noteVersion {
-		return nil, sdk.Fatal(&Error{Op: "read", Path: w.path(name), Err: sdk.UnknownVersion("file sink note", n.Version, noteVersion)})
+		return nil, sdk.UnknownVersion("file sink note", n.Version, noteVersion)
 	}
 	return n, nil
 }

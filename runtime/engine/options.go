@@ -93,7 +93,7 @@ func Settings(o *Options) []Setting {
 		{"poll_hard", &o.PollHard, "", "time of one poll turn after which the reader is woken up", int64(time.Millisecond), nil},
 		{"poll_cancel", &o.PollCancel, "", "time of a connector call after which its task fails and is abandoned", int64(10 * time.Millisecond), nil},
 		{"admission_budget", &o.AdmissionBudget, "", "admission p99 above which a warning is logged", int64(time.Microsecond), nil},
-		{"retry_initial", &o.RetryInitial, "", "first pause before a refused command or a failed commit is tried again", int64(time.Millisecond), nil},
+		{"retry_initial", &o.RetryInitial, "", "first pause before a refused command, a failed commit, or a checkpoint that was given up is tried again", int64(time.Millisecond), nil},
 		{"retry_max", &o.RetryMax, "", "longest such pause", int64(time.Millisecond), nil},
 		{"tracker_entries", &o.TrackerEntries, "splits", "assigned splits that no completed checkpoint contains yet", 1, nil},
 		{"tracker_bytes", &o.TrackerBytes, "bytes", "encoded size of these splits", 1024, nil},

@@ -168,3 +168,39 @@ func TestNoJobFile(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Whatever a file says, it is a job that the engine takes, or there is a list of what is wrong and where.
+func FuzzLoad(f *testing.F) {
+	f.Add(minimal, "")
+	f.Add(minimal, "source.kafka.start={timestamp: 2026-01-02T03:04:05Z}")
+	f.Add("job: a\nparallelism: 3\nsource: {fake: {splits: 2, records: 10}}\nsink: {blackhole: {}}\ncheckpoint: {dir: s, interval: 1s, keep: 1}\nruntime: {allowlist: [fake]}\n", "runtime.mailbox_commands=9")
+	f.Add("job: k\nsource: {kinesis: {stream: s, region: eu-west-1, start: {sequence_numbers: {shardId-000000000000: '1'}}}}\nsink: {kafka: {brokers: ['a:1'], topic: t}}\ncheckpoint: {dir: s}\n", "sink.kafka.topic=${BROKER}")
+	path := filepath.Join(f.TempDir(), "job.yaml")
+	f.Fuzz(func(t *testing.T, text, override string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := jobfile.Request{
+			Path: path, Catalog: catalog.Shipped(io.Discard),
+			Lookup: func(name string) (string, bool) { return "127.0.0.1:9092", name == "BROKER" },
+		}
+		if override != "" {
+			r.Overrides = []string{override}
+		}
+		job, err := jobfile.Load(r)
+		if problems, ok := errors.AsType[option.Problems](err); ok {
+			for _, p := range problems {
+				if p.Text == "" || p.Position.Line < 0 || p.Position.Column < 0 {
+					t.Errorf("a problem without words or place: %+v", p)
+				}
+			}
+			return
+		}
+		if err == nil {
+			err = job.Job.Validate()
+		}
+		if err != nil && len(text) < 1<<20 {
+			t.Errorf("what is wrong has no place in the file: %v", err)
+		}
+	})
+}
