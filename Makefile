@@ -61,8 +61,8 @@ peers: ## measure Penstock beside other Go programs, a module of its own (ARGS='
 	$(GO) run -C conformance/peers . $(or $(ARGS),table)
 
 .PHONY: fuzz
-fuzz: ## fuzz every decoder for a while each (FUZZTIME=30s)
-	@.ci/fuzz '$(or $(FUZZTIME),10s)' $(PKG)
+fuzz: ## fuzz every decoder for a while each (FUZZTIME=10m JOBS=2)
+	@.ci/fuzz '$(or $(FUZZTIME),10s)' '$(or $(JOBS),2)' $(PKG)
 
 .PHONY: crash
 crash: ## kill -9 a real job at random moments and check what it committed (N=50 FLAGS='-sink kafka -servers real')
@@ -112,6 +112,10 @@ check-generate:
 .PHONY: check-sim
 check-sim:
 	@$(MAKE) sim SEEDS=5000
+
+.PHONY: check-fuzz
+check-fuzz:
+	@$(MAKE) fuzz FUZZTIME=2s
 
 .PHONY: bench-once
 bench-once:
