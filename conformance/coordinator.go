@@ -35,8 +35,9 @@ type coordinator[S sdk.Split, B Backend] struct {
 
 	tasks   map[string]*time.Timer
 	running map[string]*running
-	sent    atomic.Int64 // events
-	failure error        // that ended the epoch
+	changed chan struct{} // something came back to the loop by itself
+	sent    atomic.Int64  // events
+	failure error         // that ended the epoch
 	misuse  misuse
 	waited  time.Duration // the longest call
 	closed  bool          // case's goroutine only
@@ -56,7 +57,7 @@ func (x *trial[S, B]) coordinates(source sdk.Source[S], parallelism int, state *
 		x: x, worker: newWorker(), codec: source.SplitCodec(), parallelism: parallelism, metrics: newMeters(),
 		assigned: map[sdk.SplitID]S{}, owner: map[sdk.SplitID]sdk.ReaderID{}, noMore: map[sdk.ReaderID]int{},
 		finished: map[sdk.SplitID]bool{},
-		tasks:    map[string]*time.Timer{}, running: map[string]*running{},
+		tasks:    map[string]*time.Timer{}, running: map[string]*running{}, changed: make(chan struct{}, 1),
 	}
 	x.later(c.close)
 	c.do("NewEnumerator", func() (err error) {
@@ -145,17 +146,33 @@ func (c *coordinator[S, B]) completed(id sdk.CheckpointID) error {
 	return nil
 }
 
-// await lets time pass until the enumerator has got as far as enough says, or the limit is over.
+// await waits until the enumerator has got as far as enough says, or the limit is over.
 func (c *coordinator[S, B]) await(limit time.Duration, enough func() bool) bool {
-	deadline := time.Now().Add(limit)
-	for {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for over := false; ; {
 		var there, dead bool
 		c.look(func() { there, dead = enough(), c.failure != nil })
-		if there || dead || !time.Now().Before(deadline) {
+		if there || dead || over {
 			return there && !dead
 		}
-		pass(c.x.h.Discovery / 200)
+		select {
+		case <-c.changed:
+		case <-timer.C:
+			over = true
+		}
 	}
+}
+
+// give brings something back to the loop.
+func (c *coordinator[S, B]) give(task func()) {
+	c.worker.give(func() {
+		task()
+		select {
+		case c.changed <- struct{}{}:
+		default:
+		}
+	})
 }
 
 // all waits until n splits are assigned and answers them in the order of their ids.
@@ -169,11 +186,6 @@ func (c *coordinator[S, B]) all(n int) []S {
 		c.x.stop("%d of %d splits were assigned within %s (the epoch's error: %v)", have, n, c.x.h.Discovery, c.lost())
 	}
 	return c.list()
-}
-
-// backlogFor lets time pass.
-func (c *coordinator[S, B]) backlogFor(d time.Duration) {
-	pass(d)
 }
 
 // look reads what belongs to the loop.
@@ -279,7 +291,7 @@ func (c *coordinator[S, B]) Call(key string, work func(context.Context) (any, er
 		bounded, stop := context.WithTimeout(ctx, timeout)
 		value, err := guarded(key, func() (any, error) { return work(bounded) })
 		stop()
-		c.worker.give(func() { c.returned(key, r, value, err, done, o) })
+		c.give(func() { c.returned(key, r, value, err, done, o) })
 	}()
 }
 
@@ -309,7 +321,7 @@ func (c *coordinator[S, B]) Schedule(key string, delay time.Duration, task func(
 	}
 	var t *time.Timer
 	t = time.AfterFunc(delay, func() {
-		c.worker.give(func() {
+		c.give(func() {
 			if c.tasks[key] == t && !c.ended {
 				delete(c.tasks, key)
 				task()

@@ -43,7 +43,7 @@ func options(connector string) *engine.Options {
 func (f *fortune[S, B]) run(source sdk.Source[S], parallelism int, seams *seam.Seams) {
 	h, err := engine.Start(context.Background(), engine.Job{
 		Name: "conformance", Parallelism: parallelism, Source: engine.From(source), Sink: f.sink, Options: options(source.Capability().Connector), Seams: seams,
-		Checkpoint: engine.Checkpoint{Interval: time.Second, Storage: f.store},
+		Checkpoint: engine.Checkpoint{Interval: interval, Storage: f.store},
 		Listener: engine.Listener{CheckpointDone: func(_ *protocol.Manifest, took time.Duration) {
 			select {
 			case <-f.completed:
@@ -54,6 +54,24 @@ func (f *fortune[S, B]) run(source sdk.Source[S], parallelism int, seams *seam.S
 	})
 	f.x.must("start the job", err)
 	f.handle = h
+}
+
+// interval is from one checkpoint of a job to the next.
+const interval = time.Second
+
+// goesOn lets the job go on for a time. On the wall that is as many checkpoints as it would take then, unless it ends before.
+func (f *fortune[S, B]) goesOn(d time.Duration) {
+	if !f.x.h.Wall {
+		pass(d)
+		return
+	}
+	for range (d + interval/2) / interval {
+		select {
+		case <-f.completed:
+		case <-f.handle.Done():
+			return
+		}
+	}
 }
 
 // patient is how long a job may take for something, whatever restarts that needs.

@@ -23,11 +23,6 @@ func engineScenarios[S sdk.Split, B Backend]() map[string]func(*trial[S, B]) {
 	}
 }
 
-// pass lets time pass.
-func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
-}
-
 func readsEverything[S sdk.Split, B Backend](x *trial[S, B]) {
 	x.start(5)
 	x.appendAll(30)
@@ -35,7 +30,7 @@ func readsEverything[S sdk.Split, B Backend](x *trial[S, B]) {
 	f.run(x.h.Source(x.b), 2, nil)
 	f.reaches(x.total(), "when everything was there before the job began")
 	x.appendAll(10)
-	pass(3 * time.Second)
+	f.goesOn(3 * time.Second)
 	x.append(2, 7)
 	f.reaches(x.total(), "when more came while it ran")
 	f.stops("asked for a savepoint")
@@ -86,7 +81,7 @@ func boundedJobEnds[S sdk.Split, B Backend](x *trial[S, B]) {
 	f = x.job()
 	f.run(x.h.Bounded(x.b), 3, nil)
 	x.b.Stall() // in the middle of whatever it has got to
-	pass(3 * time.Second)
+	f.goesOn(3 * time.Second)
 	f.cancel()
 	x.b.Resume()
 	f.run(x.h.Bounded(x.b), 2, nil)
@@ -118,7 +113,7 @@ func aJobIsKilled[S sdk.Split, B Backend](x *trial[S, B]) {
 	for kill := range 10 {
 		x.appendAll(4)
 		// Sometimes at once, sometimes after reading, sometimes after a checkpoint or two.
-		pass(time.Duration(kill*kill) * 37 * time.Millisecond)
+		f.goesOn(time.Duration(kill*kill) * 37 * time.Millisecond)
 		f.cancel()
 		x.append(kill%3, 3)
 		f.run(x.h.Source(x.b), 2, nil)

@@ -35,12 +35,12 @@ func assignsEachSplitOnce[S sdk.Split, B Backend](x *trial[S, B]) {
 		c := x.coordinates(x.h.Source(x.b), 2, nil)
 		c.start()
 		if late {
-			c.backlogFor(time.Minute)
+			pass(time.Minute)
 		}
 		c.register(sdk.ReaderInfo{ID: 1})
 		c.register(sdk.ReaderInfo{ID: 0})
 		before := c.all(5)
-		c.backlogFor(2 * time.Hour)
+		pass(2 * time.Hour)
 		if now := c.all(5); !slices.Equal(ids(now), ids(before)) {
 			x.fail("%v were assigned, and two hours later %v", ids(before), ids(now))
 		}
@@ -140,7 +140,7 @@ func backpressureLosesNothing[S sdk.Split, B Backend](x *trial[S, B]) {
 	c.start()
 	c.registerAll(2)
 	for range 20 {
-		c.backlogFor(10 * time.Second)
+		pass(10 * time.Second)
 		id, _ := c.checkpoint()
 		c.complete(id)
 	}
@@ -219,14 +219,14 @@ func finishedSplitsStayFinished[S sdk.Split, B Backend](x *trial[S, B]) {
 	c.register(sdk.ReaderInfo{Splits: []sdk.SplitID{splits[2].SplitID()}})
 	id, state := c.checkpoint()
 	c.complete(id)
-	c.backlogFor(2 * time.Hour)
+	pass(2 * time.Hour)
 	if again := ids(c.list()); len(again) > 0 {
 		x.fail("%v were assigned again after they had finished", again)
 	}
 	restored := x.coordinates(source, 1, &state)
 	restored.start()
 	restored.register(sdk.ReaderInfo{Splits: []sdk.SplitID{splits[2].SplitID()}})
-	restored.backlogFor(2 * time.Hour)
+	pass(2 * time.Hour)
 	if again := ids(restored.list()); len(again) > 0 {
 		x.fail("%v were assigned again after a restore, although they had finished before the checkpoint", again)
 	}
@@ -237,7 +237,7 @@ func damagedStateIsRefused[S sdk.Split, B Backend](x *trial[S, B]) {
 	source := x.h.Source(x.b)
 	c := x.coordinates(source, 1, nil)
 	c.start()
-	c.backlogFor(time.Minute)
+	pass(time.Minute)
 	_, state := c.checkpoint()
 	// refused makes an enumerator of a state that no Snapshot answered.
 	refused := func(what string, version int, data []byte, fits func(error) bool) {

@@ -25,7 +25,7 @@ func snapshotDuringDiscovery[S sdk.Split, B Backend](x *trial[S, B]) {
 	c := x.coordinates(source, 1, nil)
 	c.start()
 	c.registerAll(1)
-	c.backlogFor(time.Second)
+	pass(time.Second)
 	_, state := c.checkpoint()
 	held := c.holdings()[0] // a source that needs not ask for its parts has assigned them
 	c.close()
@@ -34,7 +34,7 @@ func snapshotDuringDiscovery[S sdk.Split, B Backend](x *trial[S, B]) {
 	again.start()
 	again.register(sdk.ReaderInfo{Splits: held})
 	again.all(3 - len(held))
-	again.backlogFor(2 * time.Hour)
+	pass(2 * time.Hour)
 	if n := len(again.list()); n != 3-len(held) {
 		x.fail("%d splits were assigned, want %d", n, 3-len(held))
 	}
@@ -46,7 +46,7 @@ func snapshotBeforeAssignment[S sdk.Split, B Backend](x *trial[S, B]) {
 	codec := source.SplitCodec()
 	c := x.coordinates(source, 1, nil)
 	c.start()
-	c.backlogFor(time.Minute)
+	pass(time.Minute)
 	_, state := c.checkpoint()
 	c.registerAll(1)
 	want := x.encoded(codec, c.all(4))
@@ -75,7 +75,7 @@ func snapshotBeforeAssignment[S sdk.Split, B Backend](x *trial[S, B]) {
 	for reader := range sdk.ReaderID(2) {
 		fourth.register(sdk.ReaderInfo{ID: reader, Splits: held[reader]})
 	}
-	fourth.backlogFor(x.h.Discovery)
+	pass(x.h.Discovery)
 	got := x.encoded(codec, fourth.list())
 	for id, data := range x.encoded(codec, moved) {
 		if !slices.Contains(slices.Concat(held[0], held[1]), id) && got[id] != data {
@@ -111,7 +111,7 @@ func snapshotAfterAssignment[S sdk.Split, B Backend](x *trial[S, B]) {
 	for reader := range sdk.ReaderID(2) {
 		again.register(sdk.ReaderInfo{ID: reader, Splits: held[reader]})
 	}
-	again.backlogFor(max(x.h.Discovery, 2*time.Hour))
+	pass(max(x.h.Discovery, 2*time.Hour))
 	if n := ids(again.list()); len(n) > 0 {
 		x.fail("%v were assigned again after a restore, although readers hold them", n)
 	}
@@ -123,7 +123,7 @@ func ownedSplitsAreDropped[S sdk.Split, B Backend](x *trial[S, B]) {
 	splits := ids(x.splits(source, 4))
 	c := x.coordinates(source, 2, nil)
 	c.start()
-	c.backlogFor(time.Minute)
+	pass(time.Minute)
 	_, state := c.checkpoint()
 	c.close()
 	again := x.coordinates(source, 2, &state)
@@ -131,7 +131,7 @@ func ownedSplitsAreDropped[S sdk.Split, B Backend](x *trial[S, B]) {
 	again.register(sdk.ReaderInfo{ID: 0, Splits: splits[:1]})
 	again.register(sdk.ReaderInfo{ID: 1, Finished: splits[1:2]})
 	again.all(2)
-	again.backlogFor(max(x.h.Discovery, 2*time.Hour))
+	pass(max(x.h.Discovery, 2*time.Hour))
 	got := ids(again.list())
 	if slices.Contains(got, splits[0]) {
 		x.fail("split %q was assigned although reader 0 had said that it holds it", splits[0])
@@ -171,7 +171,7 @@ func returnedSplitsKeepTheirPosition[S sdk.Split, B Backend](x *trial[S, B]) {
 		}
 	}
 	check("after the return")
-	c.backlogFor(max(x.h.Discovery, 2*time.Hour))
+	pass(max(x.h.Discovery, 2*time.Hour))
 	check("after further discoveries")
 	c.register(sdk.ReaderInfo{ID: 0}) // a new attempt, whose splits come back
 	c.giveBack(moved...)

@@ -179,6 +179,25 @@ func (l *loop[S, B]) rest(limit time.Duration) []string {
 	return l.out.texts[from:]
 }
 
+// backlog waits until a reader has fetched something that it has not emitted, without polling.
+func (l *loop[S, B]) backlog() { l.idle(l.x.h.Delay) }
+
+// idle lets time pass without a poll. On the wall it takes what there is of fetching to wait for: a ring, or as long as a system needs to
+// answer that has nothing.
+func (l *loop[S, B]) idle(d time.Duration) {
+	if !l.x.h.Wall {
+		pass(d)
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-l.ctx.bell:
+		l.armed = true // as an engine would take it
+	case <-timer.C:
+	}
+}
+
 // close closes the reader, once; errors are the business of the cases about closing.
 func (l *loop[S, B]) close() {
 	if l.closed {

@@ -153,7 +153,7 @@ func enumeratorLeavesNothingBehind[S sdk.Split, B Backend](x *trial[S, B]) {
 	x.b.Stall()
 	c = x.coordinates(source, 1, nil)
 	c.start()
-	c.backlogFor(time.Second)
+	pass(time.Second)
 	c.close()
 	synctest.Wait()
 	x.alone(time.Minute)

@@ -94,7 +94,7 @@ func positionMovesInTurnsOnly[S sdk.Split, B Backend](x *trial[S, B]) {
 	before := x.encoded(codec, l.snapshot(1))
 	still := func(when string) {
 		for range 20 {
-			l.backlogFor(50 * time.Millisecond)
+			l.idle(50 * time.Millisecond)
 			if now := x.encoded(codec, l.snapshot(2)); !maps.Equal(now, before) {
 				x.stop("%s the snapshot changed from %q to %q although nobody polled", when, before, now)
 			}

@@ -149,11 +149,6 @@ func timeBudget[S sdk.Split, B Backend](x *trial[S, B]) {
 	x.everything(l.out.texts)
 }
 
-// backlog waits until a reader has fetched something that it has not emitted, without polling.
-func (l *loop[S, B]) backlog() {
-	pass(l.x.h.Delay)
-}
-
 func preemptedTurnEnds[S sdk.Split, B Backend](x *trial[S, B]) {
 	source, split := x.one()
 	x.append(0, 100)

@@ -82,7 +82,7 @@ func wakeupLosesNothing[S sdk.Split, B Backend](x *trial[S, B]) {
 				}
 			}
 			if wake%4 == 0 {
-				l.backlogFor(time.Duration(wake) * time.Millisecond)
+				l.idle(time.Duration(wake) * time.Millisecond)
 			}
 		}
 	}
@@ -96,11 +96,6 @@ func wakeupLosesNothing[S sdk.Split, B Backend](x *trial[S, B]) {
 	x.everything(l.out.texts)
 	l.close()
 	l.reader.Wakeup() // it is late
-}
-
-// backlogFor lets time pass without a poll.
-func (l *loop[S, B]) backlogFor(d time.Duration) {
-	pass(d)
 }
 
 func noLostAvailability[S sdk.Split, B Backend](x *trial[S, B]) {
@@ -122,7 +117,7 @@ func noLostAvailability[S sdk.Split, B Backend](x *trial[S, B]) {
 				x.b.Resume()
 			}
 		case 5:
-			l.backlogFor(time.Duration(random.IntN(50)) * time.Millisecond)
+			l.idle(time.Duration(random.IntN(50)) * time.Millisecond)
 		default:
 			// Only what an engine would: after a ring, or when the last poll said that there is more.
 			if _, err := l.drive(time.Duration(random.IntN(20))*time.Millisecond, func() bool { return false }); err != nil && !errors.Is(err, errQuiet) {

@@ -46,6 +46,11 @@ func (c Case) OnTheWall() bool { return slices.Contains(wall, c.Name) }
 // notOnTheWall is why the others are skipped there.
 const notOnTheWall = "it needs a bubble, or is the same there: the system is in another process (Harness.Wall)"
 
+// pass lets time pass in a bubble.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
+}
+
 // settle waits until nothing moves any more. Only a bubble can tell.
 func (x *trial[S, B]) settle() {
 	if !x.h.Wall {
