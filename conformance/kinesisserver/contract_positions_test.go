@@ -18,16 +18,14 @@ const (
 	atTime      = types.ShardIteratorTypeAtTimestamp
 )
 
-// three is a stream of one shard with the records "a", "b" and "c", at least two milliseconds between each.
+// three is a stream of one shard with the records "a", "b" and "c", of which each came later than the one before.
 func three(t *testing.T, b *backend) (stream string, shard *string, numbers []string, arrived []time.Time) {
 	t.Helper()
 	stream = b.stream(t, 1)
 	for _, data := range []string{"a", "b", "c"} {
 		out := b.put(t, stream, "k", data)
 		shard, numbers = out.ShardId, append(numbers, *out.SequenceNumber)
-		for put := time.Now(); time.Since(put) < 2*time.Millisecond; { // what is asked meanwhile lets the server's time pass
-			b.shards(t, stream)
-		}
+		b.later(t, stream)
 	}
 	it, err := b.iterator(t, kinesis.GetShardIteratorInput{StreamName: &stream, ShardId: shard, ShardIteratorType: trimHorizon})
 	if err != nil {

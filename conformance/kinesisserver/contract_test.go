@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -97,6 +98,15 @@ func check(t *testing.T, b *backend, statements []statement) {
 	}
 }
 
+// later lets the server's time pass, by asking for something until it is two milliseconds later: within one, which is as fine as it tells times,
+// what came first and what came then are the same.
+func (b *backend) later(t *testing.T, stream string) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < 2*time.Millisecond; {
+		b.shards(t, stream)
+	}
+}
+
 // stream makes one that is deleted when the test ends.
 func (b *backend) stream(t *testing.T, shards int32) string {
 	t.Helper()
@@ -108,6 +118,7 @@ func (b *backend) stream(t *testing.T, shards int32) string {
 		_, _ = b.DeleteStream(context.WithoutCancel(t.Context()), &kinesis.DeleteStreamInput{StreamName: &name, EnforceConsumerDeletion: aws.Bool(true)}) // some tests delete it themselves
 	})
 	kinesisserver.AwaitActive(t, b.Client, name)
+	b.later(t, name) // its creation is before whatever is done with it
 	return name
 }
 
