@@ -55,6 +55,7 @@ func (c *changes[S]) of(id sdk.SplitID) *splitChange[S] {
 // adding, removing and finishing of splits meet, so there is no moment at which one can overlook the other.
 type roster struct {
 	paused map[sdk.SplitID]bool // every assigned split, and whether it is paused
+	late   map[sdk.SplitID]int  // fetches that brought elements of a paused split since it was told
 	active int                  // those not paused
 }
 
@@ -82,6 +83,7 @@ func (r *roster) drop(id sdk.SplitID) bool {
 		return false
 	}
 	delete(r.paused, id)
+	delete(r.late, id)
 	if !paused {
 		r.active--
 	}
@@ -95,12 +97,25 @@ func (r *roster) setPaused(id sdk.SplitID, paused bool) bool {
 		return false
 	}
 	r.paused[id] = paused
+	delete(r.late, id)
 	if paused {
 		r.active--
 	} else {
 		r.active++
 	}
 	return true
+}
+
+// arrive counts a fetch that brought elements of a split, and answers how many did since the split was paused.
+func (r *roster) arrive(id sdk.SplitID) (late int) {
+	if !r.paused[id] {
+		return 0
+	}
+	if r.late == nil {
+		r.late = make(map[sdk.SplitID]int)
+	}
+	r.late[id]++
+	return r.late[id]
 }
 
 // apply turns c into what the split reader has to be told, leaving out what it knows: a split that it finished itself

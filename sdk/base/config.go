@@ -28,9 +28,10 @@ type Fetched[E any] struct {
 }
 
 // Change is what a fetcher is told before its next Fetch. Added are splits at the position to start from; Removed were
-// given up with [Reader.RemoveSplits]; Paused and Resumed change who is to be fetched. An added split is not paused,
-// whatever was said of an earlier one with its id, but Paused may name it, so apply Added first. A split that Fetch itself
-// reported as finished is not told back.
+// given up with [Reader.RemoveSplits]; Paused and Resumed change who is to be fetched. What a client had buffered of a paused
+// split may still come, in as many fetches as [Config.QueueFetches]; more end the reader with an error, because the reader would have to
+// keep them. An added split is not paused, whatever was said of an earlier one with its id, but Paused may name it, so apply
+// Added first. A split that Fetch itself reported as finished is not told back.
 type Change[S sdk.Split] struct {
 	Added           []S
 	Removed         []sdk.SplitID

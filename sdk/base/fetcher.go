@@ -28,12 +28,13 @@ type batch[E any] struct {
 // done (the split reader is closed). Between the two it waits for release, because batches may use what the split
 // reader owns.
 type fetcher[E any, S sdk.Split] struct {
-	index  int
-	create func() (SplitReader[E, S], error)
-	queue  *handover[batch[E]]
-	notify func()
-	log    *slog.Logger
-	meters meters
+	index   int
+	maxLate int // fetches that may bring elements of a paused split, from what a client had of it
+	create  func() (SplitReader[E, S], error)
+	queue   *handover[batch[E]]
+	notify  func()
+	log     *slog.Logger
+	meters  meters
 
 	bell     chan struct{} // one ring: look at mu again
 	stopping chan struct{} // closed by stop
@@ -237,7 +238,8 @@ func isWakeup(ctx context.Context, err error) bool {
 }
 
 // measure sums up a fetch and takes its finished splits off the roster. Data of a split that is not assigned would be
-// dropped by the loop without a trace, so it is an error here.
+// dropped by the loop without a trace, so it is an error here. So is data of a paused split that goes on to come: the loop
+// would gather it without bound.
 func (f *fetcher[E, S]) measure(got *Fetched[E]) (size int64, elements int, err error) {
 	for i := range got.Chunks {
 		c := &got.Chunks[i]
@@ -247,6 +249,13 @@ func (f *fetcher[E, S]) measure(got *Fetched[E]) (size int64, elements int, err 
 		}
 		size += max(0, c.Bytes)
 		elements += len(c.Elements)
+		if len(c.Elements) == 0 || i > 0 && got.Chunks[i-1].Split == c.Split {
+			continue
+		}
+		if late := f.roster.arrive(c.Split); late > f.maxLate {
+			return 0, 0, fmt.Errorf("split reader %d: Fetch goes on to return elements of split %q, %d times since HandleSplits was told that it is paused "+
+				"(Change.Paused): leave it out until it is resumed, what is fetched of it waits in memory", f.index, c.Split, late)
+		}
 	}
 	for _, id := range got.Finished {
 		f.roster.drop(id)

@@ -139,7 +139,7 @@ func (r *Reader[E, S, St]) feed(index int) *feed[E, S, St] {
 		return f
 	}
 	f := &feed[E, S, St]{fetcher: &fetcher[E, S]{
-		index: index, create: r.cfg.Fetcher, notify: r.notify, log: r.log, meters: r.meters,
+		index: index, maxLate: r.cfg.QueueFetches, create: r.cfg.Fetcher, notify: r.notify, log: r.log, meters: r.meters,
 		queue:    newHandover[batch[E]](r.cfg.QueueFetches, r.cfg.QueueBytes),
 		bell:     make(chan struct{}, 1),
 		stopping: make(chan struct{}),
@@ -184,8 +184,8 @@ func (r *Reader[E, S, St]) drop(s *splitState[E, S, St]) {
 }
 
 // PauseOrResume implements [sdk.Pauser]. A paused split emits nothing more, also of what is already fetched: that waits, in
-// order, and does not hold up other splits. It is at most what the hand-over held, because the fetcher fetches the split
-// again only when all of it has been emitted after a resume.
+// order, and does not hold up other splits. It is at most twice what the hand-over holds: what is in it, and what the split
+// reader still brings of what its client had. The split is fetched again only when all of it has been emitted after a resume.
 func (r *Reader[E, S, St]) PauseOrResume(toPause, toResume []sdk.SplitID) error {
 	for _, id := range toPause {
 		if s := r.splits[id]; s != nil && !s.paused {
