@@ -107,6 +107,7 @@ func fill(ctx context.Context, brokers []string, partitions, records int) error 
 		if err := client.BeginTransaction(); err != nil {
 			return err
 		}
+		var written []*kgo.Record
 		for i := 0; i < perTransaction && left > 0; i++ {
 			p := i % partitions
 			value := "aborted"
@@ -115,9 +116,16 @@ func fill(ctx context.Context, brokers []string, partitions, records int) error 
 				next[p]++
 				left--
 			}
-			client.Produce(ctx, &kgo.Record{Topic: topic, Partition: int32(p), Key: fmt.Appendf(nil, "key-%d", i%97), Value: []byte(value)}, nil)
+			rec := &kgo.Record{Topic: topic, Partition: int32(p), Key: fmt.Appendf(nil, "key-%d", i%97), Value: []byte(value)}
+			client.Produce(ctx, rec, nil)
+			if i < partitions {
+				written = append(written, rec)
+			}
 		}
 		if err := client.Flush(ctx); err != nil {
+			return err
+		}
+		if err := kafkatest.AwaitNoted(ctx, client, written...); err != nil {
 			return err
 		}
 		if err := client.EndTransaction(ctx, kgo.TransactionEndTry(!abort)); err != nil {

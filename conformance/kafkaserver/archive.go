@@ -8,6 +8,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/penstock-dev/penstock/connectors/kafka/kafkatest"
 )
 
 // archiveFile holds the broker's classes as the JVM has them in memory once they are loaded and checked. With it a broker starts
@@ -48,8 +50,12 @@ func exercise(ctx context.Context, addrs []string) error {
 	if err := client.BeginTransaction(); err != nil {
 		return fmt.Errorf("kafkaserver: %w", err)
 	}
-	if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte(topic)}).FirstErr(); err != nil {
+	record := &kgo.Record{Topic: topic, Value: []byte(topic)}
+	if err := client.ProduceSync(ctx, record).FirstErr(); err != nil {
 		return fmt.Errorf("kafkaserver: write to a new server: %w", err)
+	}
+	if err := kafkatest.AwaitNoted(ctx, client, record); err != nil {
+		return fmt.Errorf("kafkaserver: %w", err)
 	}
 	if err := client.EndTransaction(ctx, kgo.TryCommit); err != nil {
 		return fmt.Errorf("kafkaserver: commit to a new server: %w", err)

@@ -27,6 +27,7 @@ var sinkScenarios = map[string]func(*testing.T, *target){
 	"nothing written is nothing prepared":                            testSinkNothing,
 	"a crash between any two steps loses and repeats nothing":        testSinkCrashes,
 	"an aborted checkpoint's records belong to the next one":         testSinkAbortedCheckpoint,
+	"a commit is one whatever the client knows":                      testSinkForgetfulClient,
 	"a task restarts alone":                                          testSinkRegion,
 	"a writer that hangs leaves nothing open":                        testSinkLeftBehind,
 	"a restart with another number of tasks finds every id":          testSinkRescale,
@@ -162,7 +163,7 @@ func testSinkCrashes(t *testing.T, g *target) {
 				if dead() || id == 1 {
 					return
 				}
-				g.must(a.current.abort(t.Context())) // not the next checkpoint's after all
+				g.must(a.abort(t.Context(), a.current)) // not the next checkpoint's after all
 				a.pool.give(a.current.slot)
 				a.current = nil
 			}
@@ -303,6 +304,28 @@ func testSinkClose(t *testing.T, g *target) {
 	}
 	g.writer(0).commitAll(data)
 	g.wantNumbers([2]int{0, 10}) // and nothing else is open
+}
+
+// The client aborts a transaction instead of committing it, and says nothing, when it has not noted the partitions that it wrote to: see
+// known. Here it is made to forget them, which comes to the same.
+func testSinkForgetfulClient(t *testing.T, g *target) {
+	g = g.fresh(t, 1)
+	w := g.writer(0)
+	w.restore()
+	for id := range 4 { // ids are used again
+		w.write(id*10, id*10+10)
+		data := w.prepare(sdk.CheckpointID(id + 1))
+		for _, open := range w.open {
+			open.slot.client.PurgeTopicsFromProducing(g.sink.Topic)
+		}
+		w.commitAll(data)
+	}
+	g.wantNumbers([2]int{0, 40})
+	w.write(1000, 1010)
+	g.must(w.Flush(t.Context()))
+	w.current.slot.client.PurgeTopicsFromProducing(g.sink.Topic)
+	g.must(w.Close(t.Context()))
+	g.wantNumbers([2]int{0, 40}) // and nothing is open
 }
 
 // The hashes are those that Kafka's own tests expect of its murmur2.

@@ -3,13 +3,11 @@ package kafka
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -106,15 +104,38 @@ func (t *transaction) witnesses() []written {
 	return all[:min(len(all), maxPlaces)]
 }
 
-// abort ends the transaction, as far as it can within ctx. What stays open is aborted when the id is taken over, or by the
+// known reports that the client has noted all partitions which the transaction was written to. Until then it must not end it: the client
+// (franz-go 1.22) looks through the partitions that it has noted for those with records of this transaction, and where it finds none there is
+// nothing to commit for it, so that it aborts, or does nothing at all, and answers no error. A partition is noted by the goroutine that
+// learned of it, which first sends the records that waited for that, and may be a moment late: on a busy machine all of a short
+// transaction takes place in that moment.
+func (t *transaction) known() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for at := range t.places {
+		if leader, _, _ := t.slot.client.PartitionLeader(at.topic, at.partition); leader < 0 {
+			return false
+		}
+	}
+	return len(t.places) > 0
+}
+
+// abort ends the transaction, as far as it can within ctx, and takes the client away. What stays open is aborted when the id is taken over, or by the
 // cluster when its time is over.
-func (t *transaction) abort(ctx context.Context) error {
+func (w *transactionWriter) abort(ctx context.Context, t *transaction) error {
+	defer t.slot.drop()
 	if err := t.slot.client.AbortBufferedRecords(ctx); err != nil {
 		return err
 	}
-	err := t.slot.client.EndTransaction(ctx, kgo.TryAbort)
-	if ended(err) || errors.Is(err, kerr.OperationNotAttempted) {
-		return nil // somebody else has ended it
+	id, epoch, err := t.slot.client.ProducerID(ctx)
+	if err == nil {
+		var answer error
+		if answer, err = w.transactions().end(ctx, &prepared{ID: t.slot.id, ProducerID: id, Epoch: epoch}, false); err == nil {
+			err = answer
+		}
+	}
+	if ended(err) {
+		return nil // by somebody else, or it had not begun
 	}
 	return err
 }

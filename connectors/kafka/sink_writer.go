@@ -15,7 +15,7 @@ import (
 //
 //	Write    begins it with the first record, and fills it
 //	Prepare  waits for every acknowledgement and leaves it open, under its id, producer id and epoch
-//	Commit   commits it, by the client that wrote it, or by a raw request when that client is gone
+//	Commit   commits it, by the client that wrote it, or by a raw request when that client is gone, or does not know enough
 //
 // so at any time one transaction is written and some are prepared, each under a transactional id of its own.
 type transactionWriter struct {
@@ -144,14 +144,16 @@ func (w *transactionWriter) commit(ctx context.Context, p *prepared) error {
 	k := p.key()
 	t := w.open[k]
 	if t != nil && t.slot.client != nil {
-		err := t.slot.client.EndTransaction(ctx, kgo.TryCommit)
-		if err == nil {
-			w.settle(k, t)
-			w.metrics.committed.Add(1)
-			return nil
+		if t.known() {
+			err := t.slot.client.EndTransaction(ctx, kgo.TryCommit)
+			if err == nil {
+				w.settle(k, t)
+				w.metrics.committed.Add(1)
+				return nil
+			}
+			// The client does not know the outcome. A raw request may be repeated until it is known.
+			w.log.Warn("commit by the writing client failed, asking the coordinator", "transactional_id", p.ID, "checkpoint", p.Checkpoint, "error", err)
 		}
-		// The client does not know the outcome. A raw request may be repeated until it is known.
-		w.log.Warn("commit by the writing client failed, asking the coordinator", "transactional_id", p.ID, "checkpoint", p.Checkpoint, "error", err)
 		t.slot.drop()
 	}
 	if err := w.commitRaw(ctx, p); err != nil {
@@ -210,10 +212,9 @@ func (w *transactionWriter) Discard(ctx context.Context, data []byte) error {
 // Close implements [sdk.Writer]. What is prepared stays open in the cluster.
 func (w *transactionWriter) Close(ctx context.Context) (err error) {
 	if t := w.current; t != nil {
-		if err = t.abort(ctx); err == nil {
+		if err = w.abort(ctx, t); err == nil {
 			w.metrics.aborted.Add(1)
 		}
-		t.slot.drop()
 		w.current = nil
 	}
 	for _, t := range w.open {

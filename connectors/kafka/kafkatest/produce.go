@@ -53,7 +53,7 @@ func (t *Transaction) Produce(ctx context.Context, records ...*kgo.Record) error
 	if err := t.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		return fmt.Errorf("kafkatest: produce in a transaction: %w", err)
 	}
-	return nil
+	return AwaitNoted(ctx, t.client, records...)
 }
 
 // Commit makes the records visible to readers of committed ones. The marker takes one offset in each partition written to.

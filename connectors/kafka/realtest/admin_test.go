@@ -17,6 +17,7 @@ import (
 
 	"github.com/penstock-dev/penstock/conformance/kafkaserver"
 	"github.com/penstock-dev/penstock/connectors/kafka"
+	"github.com/penstock-dev/penstock/connectors/kafka/kafkatest"
 )
 
 // cluster is a server with a client that writes to it and changes it.
@@ -158,6 +159,9 @@ func (c *cluster) begin(timeout time.Duration, records ...*kgo.Record) *kgo.Clie
 		c.t.Fatal(err)
 	}
 	writeBy(c.t, client, records...)
+	if err := kafkatest.AwaitNoted(c.t.Context(), client, records...); err != nil {
+		c.t.Fatal(err)
+	}
 	return client
 }
 
