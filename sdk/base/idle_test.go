@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -231,6 +232,66 @@ func TestEndOfInputWaitsForBusyFetchers(t *testing.T) {
 		}
 		if err := l.run(); !errors.Is(err, broken) {
 			t.Errorf("run: %v, want the error of the removal", err)
+		}
+		l.close()
+	})
+}
+
+// obstinate fetches one element of the split a each time that it is let, whatever it was told.
+type obstinate struct {
+	next int64
+	let  chan struct{}
+}
+
+func (o *obstinate) Fetch(ctx context.Context) (Fetched[num], error) {
+	select {
+	case <-o.let:
+	case <-ctx.Done():
+		return Fetched[num]{}, context.Cause(ctx)
+	}
+	o.next++
+	return Fetched[num]{Chunks: []Chunk[num]{{Split: "a", Elements: []num{{"a", o.next - 1}}}}}, nil
+}
+
+func (o *obstinate) HandleSplits(Change[at]) error { return nil }
+func (o *obstinate) Close() error                  { return nil }
+
+// What a client had of a split when it was paused is kept, in order; a fetcher that goes on to fetch it would fill the memory.
+func TestAFetcherThatIgnoresAPauseIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &obstinate{let: make(chan struct{})}
+		l := newLoop(t, Config[num, at, at]{
+			Fetcher: func() (SplitReader[num, at], error) { return o, nil },
+			Emit:    emitNum, QueueFetches: 3,
+		})
+		l.add(at{"a", 0}, at{"b", 0}) // b is why it is asked at all
+		pause := func(pause, resume []sdk.SplitID) {
+			l.pause(pause, resume)
+			synctest.Wait()
+		}
+		fetch := func(n int) {
+			for range n {
+				o.let <- struct{}{}
+				synctest.Wait()
+				l.must()
+			}
+		}
+		for range 4 { // each pause begins anew
+			pause([]sdk.SplitID{"a"}, nil)
+			before := o.next
+			fetch(3)
+			l.inOrder("a", 0, before)
+			pause(nil, []sdk.SplitID{"a"})
+			l.settle()
+			l.inOrder("a", 0, before+3)
+			fetch(5)
+		}
+		pause([]sdk.SplitID{"a"}, nil)
+		fetch(3)
+		o.let <- struct{}{}
+		synctest.Wait()
+		if _, err := l.poll(); err == nil || !strings.Contains(err.Error(), `"a"`) || !strings.Contains(err.Error(), "paused") {
+			t.Errorf("poll: %v, want an error that names the paused split", err)
 		}
 		l.close()
 	})
