@@ -35,6 +35,14 @@ var enumeratorCatalog = []Case{
 		Look:        "Discover",
 	},
 	{
+		Name:        "enumerator/failed_discovery_is_no_end",
+		Purpose:     "A bounded job whose system could not be asked ends at once, successfully, and has read nothing.",
+		Requirement: "A discovery that fails is no empty one: while it has not succeeded nobody is told that no more splits follow.",
+		Pass:        "when the first calls fail, NoMoreSplits of a source that ends is said when all splits are assigned, not before",
+		Cause:       "the error of a call is dropped, and what is empty because of it is answered.",
+		Look:        "Discover, where it makes calls",
+	},
+	{
 		Name:        "enumerator/new_parts_are_found",
 		Purpose:     "Parts that appear while a job runs are read from their beginning; begun later, what they already held is lost.",
 		Requirement: "A later discovery finds new parts, and they start at their beginning, because everything in them came after the job began.",

@@ -14,6 +14,7 @@ func enumeratorScenarios[S sdk.Split, B Backend]() map[string]func(*trial[S, B])
 		"enumerator/assigns_each_split_once":       assignsEachSplitOnce[S, B],
 		"enumerator/calls_never_block":             enumeratorNeverBlocks[S, B],
 		"enumerator/failing_discovery":             failingDiscovery[S, B],
+		"enumerator/failed_discovery_is_no_end":    failedDiscoveryIsNoEnd[S, B],
 		"enumerator/new_parts_are_found":           newPartsAreFound[S, B],
 		"enumerator/backpressure_loses_nothing":    backpressureLosesNothing[S, B],
 		"enumerator/no_more_splits":                noMoreSplits[S, B],
@@ -97,6 +98,43 @@ func failingDiscovery[S sdk.Split, B Backend](x *trial[S, B]) {
 			c.close()
 		}
 		failer.Fail(0)
+	}
+}
+
+func failedDiscoveryIsNoEnd[S sdk.Split, B Backend](x *trial[S, B]) {
+	if x.h.Bounded == nil {
+		x.skip("the source cannot end (Harness.Bounded is not set)")
+	}
+	x.start(3)
+	failer, ok := any(x.b).(Failer)
+	if !ok {
+		x.skip("the backend cannot fail calls (conformance.Failer)")
+	}
+	x.appendAll(5)
+	for _, calls := range []int{1, 2, 4} {
+		source := x.h.Bounded(x.b)
+		failer.Fail(calls)
+		have := 0
+		for epoch := 0; epoch <= calls && have < 3; epoch++ {
+			c := x.coordinates(source, 1, nil)
+			c.start()
+			c.registerAll(1)
+			told := false
+			there := c.await(x.h.Discovery, func() bool {
+				have, told = len(c.assigned), len(c.noMore) > 0
+				return told || have >= 3
+			})
+			switch err := c.lost(); {
+			case told && have < 3:
+				x.stop("when %d calls had failed, NoMoreSplits was said with %d of 3 splits assigned: the job would end, and would not have read the others", calls, have)
+			case !there && err == nil:
+				x.stop("when %d calls had failed, %d of 3 splits were assigned within %s, and nobody was told of an error", calls, have, x.h.Discovery)
+			}
+			c.close()
+		}
+		if failer.Fail(0); have < 3 {
+			x.fail("when %d calls had failed, %d of 3 splits were assigned after %d epochs", calls, have, calls+1)
+		}
 	}
 }
 

@@ -78,6 +78,8 @@ var further = map[broken.Defect][]string{
 		"enumerator/returned_splits_keep_their_position", "enumerator/snapshot_after_assignment", "enumerator/snapshot_before_assignment",
 		"enumerator/snapshot_during_discovery", "enumerator/stays_on_its_loop",
 	},
+	broken.GivesUpDiscovery: {"enumerator/failed_discovery_is_no_end"},
+	broken.ClaimsDiscovery:  {"enumerator/failed_discovery_is_no_end"},
 	broken.DiscoversInStart: {
 		"close/enumerator_leaves_nothing_behind", "enumerator/snapshot_during_discovery", "enumerator/stays_on_its_loop",
 	},

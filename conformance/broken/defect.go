@@ -61,7 +61,8 @@ const (
 	AssignsEachTime   Defect = "enumerator/assigns_each_split_once" // whatever a discovery lists
 	DiscoversAtLarge  Defect = "enumerator/stays_on_its_loop"       // on a goroutine of its own, which assigns
 	DiscoversInStart  Defect = "enumerator/calls_never_block"
-	GivesUpDiscovery  Defect = "enumerator/failing_discovery" // after an error
+	GivesUpDiscovery  Defect = "enumerator/failing_discovery"          // after an error
+	HidesFailure      Defect = "enumerator/failed_discovery_is_no_end" // of a discovery, which then has found nothing
 	DiscoversOnce     Defect = "enumerator/new_parts_are_found"
 	ClaimsDiscovery   Defect = "enumerator/snapshot_during_discovery"  // its state says that it has been done
 	ForgetsWaiting    Defect = "enumerator/snapshot_before_assignment" // its state holds what is known only

@@ -96,6 +96,9 @@ func (e *enumerator) listed(n int, err error) {
 	if err != nil && e.has(GivesUpDiscovery) {
 		return
 	}
+	if e.has(HidesFailure) {
+		err = nil // n is 0
+	}
 	if err == nil {
 		e.Listed = true
 		e.learn(n)
