@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -11,7 +12,12 @@ import (
 )
 
 // errQuiet says that nothing came any more.
-var errQuiet = errors.New("no record came in time")
+var errQuiet = errors.New("no record came")
+
+// quiet is errQuiet after a time.
+func quiet(limit time.Duration) error {
+	return fmt.Errorf("%w within %s (where the system may take longer than that, Harness.Delay says so)", errQuiet, limit)
+}
 
 // maxFruitless is how many polls in a row may bring nothing at one moment of virtual time.
 const maxFruitless = 10_000
@@ -130,7 +136,7 @@ func (l *loop[S, B]) drive(limit time.Duration, enough func() bool) (sdk.PollSta
 			select {
 			case <-l.ctx.bell:
 			case <-timer.C:
-				return status, errQuiet
+				return status, quiet(limit)
 			}
 		}
 		had := len(l.out.records)
@@ -145,7 +151,7 @@ func (l *loop[S, B]) drive(limit time.Duration, enough func() bool) (sdk.PollSta
 			l.x.stop("%d polls in a row answered %s or rang the doorbell, and brought nothing", fruitless, status)
 		}
 		if !time.Now().Before(deadline) && !enough() {
-			return status, errQuiet
+			return status, quiet(limit)
 		}
 	}
 	return status, nil

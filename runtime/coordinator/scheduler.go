@@ -102,7 +102,7 @@ func (s *scheduler) launch(ctx context.Context, key string, number uint64, work 
 	stop := context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), errCallTimeout) {
 			stats.AsyncTimeouts.Inc()
-			tell(nil, fmt.Errorf("%s: %w (%s)", key, errCallTimeout, timeout))
+			tell(nil, fmt.Errorf("%s: %w: its Timeout (CallOptions, EnumeratorConfig) is %s", key, errCallTimeout, timeout))
 		}
 	})
 	l.cfg.Workers.submit(ctx, func() {

@@ -13,7 +13,7 @@ import (
 const (
 	keyDiscover = "base-discover"
 	keyRetry    = "base-assign-retry"
-	keyFail     = "base-fail"
+	keyFail     = "base-enumerator"
 )
 
 // assignRetry is how long a refused assignment waits when no checkpoint completes before.

@@ -100,8 +100,8 @@ func TestPanicsBecomeErrors(t *testing.T) {
 				} else if closeErr != nil {
 					t.Error(closeErr)
 				}
-				if err == nil || !strings.Contains(err.Error(), "boom") || !strings.Contains(err.Error(), where) {
-					t.Errorf("error %v, want one that names boom and %s", err, where)
+				if err == nil || !strings.Contains(err.Error(), "boom") || !strings.Contains(err.Error(), where) || !strings.Contains(err.Error(), "base/failure_test.go:") {
+					t.Errorf("error %v, want one that names boom, %s, and the line", err, where)
 				}
 			})
 		})
@@ -144,6 +144,26 @@ func TestDataOfAnUnassignedSplitIsAnError(t *testing.T) {
 		l.add(at{"a", 0})
 		synctest.Wait()
 		if _, err := l.poll(); err == nil || !strings.Contains(err.Error(), `"tpyo"`) {
+			t.Errorf("poll: %v, want an error that names the split", err)
+		}
+		l.close()
+	})
+}
+
+// A fetcher that goes on to ask for a split that it has finished asks the system for ever.
+func TestASplitIsFinishedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &obstinate{let: make(chan struct{})}
+		o.finished = "a"
+		l := newLoop(t, Config[num, at, at]{Fetcher: func() (SplitReader[num, at], error) { return o, nil }, Emit: emitNum})
+		l.add(at{"a", 0}, at{"b", 0})
+		synctest.Wait()
+		o.let <- struct{}{}
+		synctest.Wait()
+		l.must()
+		o.let <- struct{}{}
+		synctest.Wait()
+		if _, err := l.poll(); err == nil || !strings.Contains(err.Error(), `split "a" as finished`) {
 			t.Errorf("poll: %v, want an error that names the split", err)
 		}
 		l.close()

@@ -258,7 +258,10 @@ func (f *fetcher[E, S]) measure(got *Fetched[E]) (size int64, elements int, err 
 		}
 	}
 	for _, id := range got.Finished {
-		f.roster.drop(id)
+		if !f.roster.drop(id) {
+			return 0, 0, fmt.Errorf("split reader %d: Fetch reported split %q as finished, which is not assigned to it (never added, removed, or finished "+
+				"before): forget a split that is finished", f.index, id)
+		}
 	}
 	return size, elements, nil
 }
@@ -291,10 +294,10 @@ func (f *fetcher[E, S]) guard(what string, call func() error) (err error) {
 		if p := recover(); p != nil {
 			f.log.Error("panic in a split reader", "fetcher", f.index, "during", what, "panic", p, "stack", string(debug.Stack()))
 			if cause, ok := p.(error); ok {
-				err = fmt.Errorf("split reader %d: panic in %s: %w", f.index, what, cause)
+				err = fmt.Errorf("split reader %d: panic in %s at %s: %w", f.index, what, site(), cause)
 				return
 			}
-			err = fmt.Errorf("split reader %d: panic in %s: %v", f.index, what, p)
+			err = fmt.Errorf("split reader %d: panic in %s at %s: %v", f.index, what, site(), p)
 		}
 	}()
 	if err := call(); err != nil {

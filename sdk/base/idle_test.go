@@ -239,8 +239,9 @@ func TestEndOfInputWaitsForBusyFetchers(t *testing.T) {
 
 // obstinate fetches one element of the split a each time that it is let, whatever it was told.
 type obstinate struct {
-	next int64
-	let  chan struct{}
+	next     int64
+	let      chan struct{}
+	finished sdk.SplitID // instead of the element
 }
 
 func (o *obstinate) Fetch(ctx context.Context) (Fetched[num], error) {
@@ -248,6 +249,9 @@ func (o *obstinate) Fetch(ctx context.Context) (Fetched[num], error) {
 	case <-o.let:
 	case <-ctx.Done():
 		return Fetched[num]{}, context.Cause(ctx)
+	}
+	if o.finished != "" {
+		return Fetched[num]{Finished: []sdk.SplitID{o.finished}}, nil
 	}
 	o.next++
 	return Fetched[num]{Chunks: []Chunk[num]{{Split: "a", Elements: []num{{"a", o.next - 1}}}}}, nil

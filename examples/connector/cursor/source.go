@@ -136,6 +136,7 @@ func (s *Source) NewEnumerator(ctx sdk.EnumeratorContext[Split], state *sdk.Vers
 		Interval: time.Minute,
 		Bounded:  s.Once,
 		Identity: []sdk.Attribute{{Name: "once", Value: strconv.FormatBool(s.Once)}},
+		Timeout:  maxRetryAfter + time.Minute, // the call waits for as long as the API wants to be left alone
 		Discover: func(ctx context.Context, _ base.Round) ([]Split, error) {
 			names, err := api.streams(ctx)
 			splits := make([]Split, len(names))
