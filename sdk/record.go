@@ -26,7 +26,8 @@ type Record struct {
 	Split SplitID
 
 	// The place, as far as the system has such a notion. Sequence is for systems whose positions are not numbers. A Partition of -1
-	// says that the parts of a topic have names: that of the split.
+	// says that the parts of a topic have names: that of the split. Sequence is the place then, and Offset tells records of one Sequence
+	// apart; the JSON lines of the shipped sinks (connectors/jsonl) are others for such records.
 	Topic     string
 	Partition int32
 	Epoch     int32 // leader epoch or the like; -1 when unknown

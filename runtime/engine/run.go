@@ -151,7 +151,7 @@ type savepointAnswer struct {
 	err error
 }
 
-// Ready reports whether the job reads: every reader is registered.
+// Ready reports whether the job runs: every reader is registered. One that waits for its first split is.
 func (h *Handle) Ready() bool { return h.job != nil && h.job.ready.Load() }
 
 // never is a time that does not come.

@@ -169,7 +169,7 @@ type element struct {
 
 // emit runs on the reader's loop: the record and the position that covers it change together.
 func emit(e element, at *Split, out sdk.Output) error {
-	if out.Emit(sdk.Record{Key: []byte(e.ID), Value: []byte(e.Body), Time: e.At, Topic: at.Stream, Partition: -1, Sequence: e.ID}) {
+	if out.Emit(sdk.Record{Key: []byte(e.ID), Value: []byte(e.Body), Time: e.At, Topic: at.Stream, Partition: -1, Epoch: -1, Sequence: e.ID}) {
 		at.Place = e.after
 	}
 	return nil

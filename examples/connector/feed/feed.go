@@ -84,7 +84,7 @@ func (s *Source) discover(ctx context.Context, _ base.Round) ([]Split, error) {
 
 // emit runs on the reader's loop: the record and the position that covers it change together.
 func emit(it Item, at *Split, out sdk.Output) error {
-	if out.Emit(sdk.Record{Value: []byte(it.Body), Time: it.Published, Offset: it.Seq}) {
+	if out.Emit(sdk.Record{Value: []byte(it.Body), Time: it.Published, Topic: at.Name, Epoch: -1, Offset: it.Seq}) {
 		at.After = it.Seq
 	}
 	return nil

@@ -43,7 +43,7 @@ func (s *Source) NewReader(ctx sdk.ReaderContext) (sdk.Reader[Split], error) {
 	return base.NewReader(ctx, base.Config[string, Split, Split]{
 		Fetcher: func() (base.SplitReader[string, Split], error) { return &fetcher{source: s}, nil },
 		Emit: func(line string, at *Split, out sdk.Output) error { // the record and the position change together
-			if out.Emit(sdk.Record{Value: []byte(line), Offset: at.Next}) {
+			if out.Emit(sdk.Record{Value: []byte(line), Topic: at.Part, Epoch: -1, Offset: at.Next}) {
 				at.Next++
 			}
 			return nil

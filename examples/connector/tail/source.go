@@ -142,7 +142,7 @@ func (s *Source) NewReader(ctx sdk.ReaderContext) (sdk.Reader[Split], error) {
 
 // emit runs on the reader's loop: the record and the position that covers it change together.
 func emit(m message, at *Split, out sdk.Output) error {
-	if out.Emit(sdk.Record{Value: []byte(m.text), Time: m.at, Topic: at.Topic, Offset: m.number}) {
+	if out.Emit(sdk.Record{Value: []byte(m.text), Time: m.at, Topic: at.Topic, Epoch: -1, Offset: m.number}) {
 		at.Next = m.number + 1
 	}
 	return nil
