@@ -44,6 +44,8 @@ type Result struct {
 	Skipped string
 	// Failures is what was seen; empty when the case passed.
 	Failures []string
+	// Before says that the case did not come to what it is about: a call failed that every case begins with.
+	Before bool
 }
 
 // Failed reports whether the source failed the case.
@@ -54,6 +56,10 @@ func (r Result) String() string {
 	var b strings.Builder
 	for _, f := range r.Failures {
 		fmt.Fprintf(&b, "%s\n", f)
+	}
+	if r.Before {
+		b.WriteString("It is not what this case is about, and every case that comes to it fails in the same way: mend it first.")
+		return b.String()
 	}
 	fmt.Fprintf(&b, "Contract: %s\nPasses when: %s\nUsual cause: %s Look at %s.", r.Requirement, r.Pass, r.Cause, r.Look)
 	return b.String()

@@ -32,6 +32,7 @@ type coordinator[S sdk.Split, B Backend] struct {
 	requests    int                  // for a checkpoint
 	checkpoints sdk.CheckpointID
 	manual      bool // checkpoints are the case's business
+	begins      bool // it only gives the case its splits
 
 	tasks   map[string]*time.Timer
 	running map[string]*running
@@ -75,8 +76,16 @@ func (c *coordinator[S, B]) do(what string, f func() error) {
 	took, err, _ := c.worker.call(what, f)
 	c.waited = max(c.waited, took)
 	if err != nil {
-		c.x.stop("%s: %v", what, err)
+		c.stop("%s: %v", what, err)
 	}
+}
+
+// stop ends the case.
+func (c *coordinator[S, B]) stop(format string, args ...any) {
+	if c.begins {
+		c.x.stopBefore(format, args...)
+	}
+	c.x.stop(format, args...)
 }
 
 func (c *coordinator[S, B]) start() { c.do("Start", c.enumerator.Start) }
@@ -183,7 +192,7 @@ func (c *coordinator[S, B]) all(n int) []S {
 		return have >= n
 	})
 	if !enough {
-		c.x.stop("%d of %d splits were assigned within %s (the epoch's error: %v)", have, n, c.x.h.Discovery, c.lost())
+		c.stop("%d of %d splits were assigned within %s (the epoch's error: %v)", have, n, c.x.h.Discovery, c.lost())
 	}
 	return c.list()
 }
@@ -465,12 +474,13 @@ func guarded(key string, work func() (any, error)) (value any, err error) {
 // splits discovers n splits with an enumerator of its own, and answers them in the order of their ids.
 func (x *trial[S, B]) splits(source sdk.Source[S], n int) []S {
 	c := x.coordinates(source, 1, nil)
+	c.begins = true
 	c.start()
 	c.register(sdk.ReaderInfo{})
 	splits := c.all(n)
 	c.close()
 	if len(splits) != n {
-		x.stop("a system with %d parts has %d splits", n, len(splits))
+		x.stopBefore("a system with %d parts has %d splits", n, len(splits))
 	}
 	return splits
 }

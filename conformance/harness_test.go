@@ -67,9 +67,21 @@ func TestAPanicOfASourceFailsItsCase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if results[0].Before {
+		t.Error("a panic is taken for something else")
+	}
 	for _, want := range []string{"no source today", "Contract: ", "Passes when: ", "Usual cause: ", "Look at "} {
 		if !strings.Contains(results[0].String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, results[0])
 		}
+	}
+}
+
+// What every case begins with is not explained by what usually fails one of them.
+func TestAReaderThatCannotBeMadeIsNoMatterOfItsCase(t *testing.T) {
+	t.Parallel()
+	r := Result{Case: Cases()[0], Failures: []string{"NewReader: Fetcher is not set"}, Before: true}
+	if got := r.String(); !strings.Contains(got, "Fetcher is not set") || strings.Contains(got, "Usual cause") {
+		t.Errorf("got %q", got)
 	}
 }

@@ -73,7 +73,10 @@ func (x *trial[S, B]) newLoop(source sdk.Source[S]) *loop[S, B] {
 // do makes one call that has to work.
 func (l *loop[S, B]) do(what string, f func() error) time.Duration {
 	took, err, _ := l.worker.call(what, f)
-	if err != nil {
+	switch {
+	case err != nil && (what == "NewReader" || what == "Open"):
+		l.x.stopBefore("%s: %v", what, err)
+	case err != nil:
 		l.x.stop("%s: %v", what, err)
 	}
 	l.armed = true

@@ -91,7 +91,7 @@ func attempt[S sdk.Split, B Backend](t *testing.T, h Harness[S, B], c Case) Resu
 		r.Skipped = notOnTheWall
 		return r
 	}
-	r.Skipped, r.Failures = x.outcome()
+	x.outcome(&r)
 	return r
 }
 

@@ -27,6 +27,7 @@ type trial[S sdk.Split, B Backend] struct {
 		failures []string
 		dropped  int
 		skipped  string
+		before   bool // the first failure is of something that every case begins with
 	}
 }
 
@@ -86,6 +87,14 @@ func (x *trial[S, B]) stop(format string, args ...any) {
 	runtime.Goexit()
 }
 
+// stopBefore ends the case with the error of something that it only begins with: what usually fails the case is not the cause.
+func (x *trial[S, B]) stopBefore(format string, args ...any) {
+	x.mu.Lock()
+	x.mu.before = len(x.mu.failures) == 0
+	x.mu.Unlock()
+	x.stop(format, args...)
+}
+
 // must ends the case with an error that it did not expect.
 func (x *trial[S, B]) must(what string, err error) {
 	if err != nil {
@@ -107,17 +116,17 @@ func (x *trial[S, B]) failed() bool {
 	return len(x.mu.failures) > 0
 }
 
-func (x *trial[S, B]) outcome() (skipped string, failures []string) {
+// outcome fills in what came of the case.
+func (x *trial[S, B]) outcome(r *Result) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	failures = x.mu.failures
+	r.Failures, r.Before = x.mu.failures, x.mu.before
 	if x.mu.dropped > 0 {
-		failures = append(failures, fmt.Sprintf("and %d more", x.mu.dropped))
+		r.Failures = append(r.Failures, fmt.Sprintf("and %d more", x.mu.dropped))
 	}
-	if len(failures) > 0 {
-		return "", failures
+	if len(r.Failures) == 0 {
+		r.Skipped = x.mu.skipped
 	}
-	return x.mu.skipped, nil
 }
 
 // start makes the backend.
