@@ -30,7 +30,7 @@ func (c *command) newConnectorCommand() *cobra.Command {
 		Long: `Connector writes a module with a source that compiles and passes the conformance suite: in a new folder NAME, or in
 that of --dir. What is special about your system stands in one file of it; its README says where to go on.
 
-In a checkout of Penstock the module uses it as it is there.`,
+Where that folder is inside a checkout of Penstock, the module uses the checkout as it is.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted.Name = args[0]
@@ -56,8 +56,12 @@ func (c *command) newConnector(ctx context.Context, wanted scaffold.Connector) e
 		say("It uses the checkout of Penstock in %s: see replace in its go.mod.", w.Checkout)
 	case wanted.Version == "":
 		say("This build of penstock is no release, so the connector's go.mod does not say which version it needs. Unless there is a")
-		say("release that it can use, it needs a checkout, of which PATH is the folder.")
-		steps = append(steps, "go mod edit -replace=github.com/penstock-dev/penstock=PATH")
+		path, what := scaffold.Here(), "the one here"
+		if path == "" {
+			path, what = "PATH", "PATH is its folder"
+		}
+		say("release that it can use, it needs a checkout (%s).", what)
+		steps = append(steps, "go mod edit -replace=github.com/penstock-dev/penstock="+path)
 	}
 	if w.Checkout == "" || !c.tidied(ctx, w.Dir) {
 		steps = append(steps, "go mod tidy")

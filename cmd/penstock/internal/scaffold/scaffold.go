@@ -146,6 +146,19 @@ func (c *Connector) files(checkout string) (files []file, err error) {
 	return files, nil
 }
 
+// Here is the folder of the development checkout that the working directory is in, empty outside of one.
+func Here() string {
+	here, err := filepath.Abs("any")
+	if err != nil {
+		return ""
+	}
+	root, err := checkout(here)
+	if err != nil || root == "" {
+		return ""
+	}
+	return filepath.Join(here, root)
+}
+
 // checkout answers the development checkout of Penstock that dir is in, relative to dir, or nothing.
 func checkout(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
