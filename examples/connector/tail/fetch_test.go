@@ -141,6 +141,7 @@ func TestAPausedTopicWaitsAtTheServer(t *testing.T) {
 		defer w.close(f)
 		w.change(f, base.Change[Split]{Paused: []sdk.SplitID{"a"}})
 		w.want(f, "b", 1, 100)
+		synctest.Wait() // its connection may have come later
 		if n := len(f.receivers["a"].messages); n != 10 {
 			t.Errorf("%d messages of the paused topic wait here", n)
 		}
