@@ -65,11 +65,15 @@ func (f *fortune[S, B]) goesOn(d time.Duration) {
 		pass(d)
 		return
 	}
+	timer := time.NewTimer(f.patient())
+	defer timer.Stop()
 	for range (d + interval/2) / interval {
 		select {
 		case <-f.completed:
 		case <-f.handle.Done():
 			return
+		case <-timer.C:
+			f.x.stop("no checkpoint completed within %s", f.patient())
 		}
 	}
 }
